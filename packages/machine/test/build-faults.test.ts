@@ -68,6 +68,28 @@ describe('transitions without an event', () => {
   });
 });
 
+it('a state that the machine does not have is an error of its own', () => {
+  const machine = door().transition('Closed', 'Push', 'Open').build('Closed');
+  const renamed = 'Ajar' as 'Open'; // as a store may have it
+  for (const use of [
+    () => machine.step(renamed, notes, push()),
+    () => machine.enter(renamed, notes),
+    () => machine.move(renamed, notes, 'Open'),
+    () => machine.move('Open', notes, renamed),
+  ])
+    assert.throws(use, /this machine has no state Ajar/);
+});
+
+it('a registration that never applies is refused, and a list with * means any state', () => {
+  assert.throws(() => door().transition([], 'Push', 'Open'), /never applies/);
+  assert.throws(() => door().transition('Closed', [], 'Open'), /never applies/);
+  const any = door()
+    .state('Locked')
+    .transition(['Closed', '*' as 'Open'], 'Push', 'Broken')
+    .build('Closed');
+  assert.equal(any.step('Locked', notes, push()).state, 'Broken');
+});
+
 it('a hundred transitions without an event may follow one another, and no more', () => {
   const climb = (rounds: number) =>
     door()

@@ -175,6 +175,7 @@ export type StageOptions = {
   readonly userHooks?: UserHooks;
   readonly sentCalls?: SentCalls;
   readonly checkpoints?: Checkpoints;
+  readonly close?: () => Promise<void>;
 };
 
 export const settingsOf = (own: Partial<Settings> = {}): Settings => ({
@@ -221,6 +222,7 @@ export const stage = (options: StageOptions = {}): Stage => {
       userHooks: options.userHooks ?? null,
       ...(options.sentCalls === undefined ? {} : { sentCalls: options.sentCalls }),
       ...(options.checkpoints === undefined ? {} : { checkpoints: options.checkpoints }),
+      ...(options.close === undefined ? {} : { close: options.close }),
     }),
     newSessionId: () => {
       created += 1;

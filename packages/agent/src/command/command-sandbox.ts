@@ -20,9 +20,9 @@
  */
 
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../platform/environment.js';
+import { homeFolder, type ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus, isWithin } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
 import { hasProc } from '../platform/processes.js';
@@ -235,7 +235,7 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
   const host = viewHost();
   const home = viewHome({
     environment,
-    home: findHome(environment.HOME ?? homedir()),
+    home: findHome(homeFolder(environment)),
     workspace,
     hidden: userPlaces.hidden,
   });
@@ -574,7 +574,7 @@ class Sandbox implements CommandSandbox {
     const { seatbeltWords } = await import('./sandbox/seatbelt.js');
     this.#refuseIfClosed();
     const { places, folders, contents, ...planned } = this.#planPlaces(spec, view, NO_SOCKETS);
-    const home = findHome(environment.HOME ?? homedir());
+    const home = findHome(homeFolder(environment));
     const hidden = [...(home === null ? [] : [home]), tmpdir(), ...view.secrets];
     const fenceWith = (mounts: readonly Mount[], inner: SessionFolders): OpenStart => ({
       detach: [program, ...seatbeltWords({ ...contents, mounts, folders: inner }, hidden)],

@@ -18,9 +18,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir, release } from 'node:os';
+import { release } from 'node:os';
 import path from 'node:path';
-import { type ProcessEnvironment, VERSION } from '../platform/environment.js';
+import { homeFolder, type ProcessEnvironment, VERSION } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import { bootId, pidNamespace } from '../platform/processes.js';
@@ -30,6 +30,7 @@ import {
   SYSTEM_SHELL,
   systemBash,
 } from '../platform/start-program.js';
+import { isJsonObject } from '../platform/untrusted-input.js';
 import { listWords } from '../policy/paths.js';
 import { type FoundPlaces, readUserPlaces } from '../secrets/user-places.js';
 import {
@@ -57,7 +58,7 @@ const SYSTEM_FOLDERS = listWords(`
 /** Null if the workspace can be fenced, otherwise the reason as a sentence. */
 const unfitWorkspace = (place: FencedPlace): string | null => {
   const { workspace, environment } = place;
-  const home = findHome(environment.HOME ?? homedir());
+  const home = findHome(homeFolder(environment));
   const isTop = path.dirname(workspace) === workspace;
   if (isTop) return 'The workspace is the whole machine.';
   if (home !== null && isWithin(home, workspace))
@@ -117,15 +118,16 @@ export const probeWorkspace = async (options: WorkspaceProbeOptions): Promise<Sa
   const { machine = { environment, platform, root: '/' }, loadActs } = options;
   const other = machine.platform === 'linux' ? null : (await loadTexts()).otherSystem(machine);
   if (other !== null) return other;
-  const unfit = unfitWorkspace({ workspace, environment, userPlaces });
-  if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const programs = searchPrograms({ environment, workspace });
-  const isMac = machine.platform === 'darwin';
-  const { sandboxExec } = SYSTEM_PROGRAMS;
-  const onMac = existsSync(sandboxExec) ? sandboxExec : null;
-  const program = isMac ? onMac : programs.find('bwrap');
-  if (program === null) return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
   try {
+    const unfit = unfitWorkspace({ workspace, environment, userPlaces });
+    if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
+    const programs = searchPrograms({ environment, workspace });
+    const isMac = machine.platform === 'darwin';
+    const { sandboxExec } = SYSTEM_PROGRAMS;
+    const onMac = existsSync(sandboxExec) ? sandboxExec : null;
+    const program = isMac ? onMac : programs.find('bwrap');
+    if (program === null)
+      return (await loadTexts()).notInstalled(machine, programs.whyNot('bwrap'));
     const key = cacheKey(machine, program);
     const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
     if (cached !== null) return { kind: 'works', features: cached };
@@ -263,19 +265,10 @@ const CACHE = 'sandbox-probe.json';
 const readCache = (folder: string, key: string): Features | null => {
   try {
     const cached: unknown = JSON.parse(readFileSync(path.join(folder, CACHE), 'utf8'));
-    if (
-      typeof cached !== 'object' ||
-      cached === null ||
-      !('key' in cached) ||
-      !('disablesNamespaces' in cached) ||
-      !('locksMounts' in cached) ||
-      cached.key !== key
-    )
-      return null;
-    return {
-      disablesNamespaces: cached.disablesNamespaces === true,
-      locksMounts: cached.locksMounts === true,
-    };
+    if (!isJsonObject(cached) || cached.key !== key) return null;
+    const { disablesNamespaces, locksMounts } = cached;
+    if (typeof disablesNamespaces !== 'boolean' || typeof locksMounts !== 'boolean') return null;
+    return { disablesNamespaces, locksMounts };
   } catch {
     return null; // never asked, or a file that was cut
   }

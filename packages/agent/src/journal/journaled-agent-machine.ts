@@ -233,6 +233,7 @@ export const agentMachine: JournaledMachine = {
     const carrier = carrySession(model);
     return {
       see: carrier.see,
+      agree: carrier.agree,
       // the session as its events tell it, and a state for it; null if this machine missed nothing
       missed: (seq, state) => {
         const session = carrier.missed(seq);

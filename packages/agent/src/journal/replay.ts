@@ -4,7 +4,8 @@
  * From top to bottom: `JournaledMachine`, what a journal needs of its machine; the version of a
  * journal; `Fold` and its steps, with the upgrade of a session that an earlier machine wrote; the
  * visitor that collects what is known of files; and `replayWith`. A state check is a hash of the
- * state. A carrier reads a session from its events alone, where this machine comes to other states.
+ * state. A carrier reads a session from its events alone, beside this machine: if this one has
+ * missed something, because it refused an entry that an earlier one took, it goes on from that.
  */
 
 import { createHash } from 'node:crypto';
@@ -34,6 +35,8 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   carry?(settings: M['settings']): {
     /** Takes the next event. `taken`: this machine found it in its place. */
     see(event: M['event'], taken: boolean): void;
+    /** A recorded check is equal: this machine has missed nothing so far. */
+    agree(): void;
     /**
      * What this machine has missed up to entry `seq`, and the state that has it; null if it has
      * missed nothing.
@@ -236,6 +239,7 @@ const compareCheck = <M extends MachineTypes>(fold: Fold<M>, recorded: string): 
   }
   fold.checks += 1;
   if (computed !== recorded) fold.mismatches.push({ seq: fold.seq, recorded, computed });
+  else fold.carrier?.agree();
 };
 
 /**
@@ -244,10 +248,9 @@ const compareCheck = <M extends MachineTypes>(fold: Fold<M>, recorded: string): 
  * from the session that the events tell.
  */
 export const upgradeFold = <M extends MachineTypes>(fold: Fold<M>): MachineUpgrade | undefined => {
-  const { version: from, machine, carrier, earlierChecks } = fold;
+  const { version: from, machine, carrier } = fold;
   if (from === machine.version) return undefined;
-  // If no recorded check differs, this machine comes to the same states and has missed nothing.
-  const missed = earlierChecks > 0 ? (carrier?.missed(fold.seq, fold.state) ?? null) : null;
+  const missed = carrier?.missed(fold.seq, fold.state) ?? null;
   const upgrade = { from, to: machine.version };
   if (missed === null) return upgrade;
   fold.state = missed.state;
@@ -300,22 +303,25 @@ export const refuseMismatch = <M extends MachineTypes>(
   { mismatches: [wrong], machine }: Pick<Replay<M>, 'mismatches'> & Pick<Fold<M>, 'machine'>,
   header: Header<M>,
 ): void => {
-  if (wrong !== undefined) throw explainMismatch(path, wrong, header.machine, machine.fingerprint);
+  if (wrong === undefined) return;
+  // the header names the machine that began the journal, and after an upgrade not the last one
+  const written = versionIn(header) < machine.version ? null : header.machine;
+  throw explainMismatch(path, wrong, written, machine.fingerprint);
 };
 
 /** The error for a replay that reached another state: its meaning, and what to do. */
 const explainMismatch = (
   path: string,
   { seq }: Mismatch,
-  written: string,
+  written: string | null,
   current: string,
 ): JournalError =>
   new JournalError(
     'damaged',
     path,
     `Replaying ${path} leads to another state at seq ${seq} than was recorded there. ` +
-      (written === current
-        ? 'The machine is the same, so the file was edited, or this Pawl was changed.'
+      (written === null || written === current
+        ? 'The file was edited, or this Pawl was changed.'
         : `The machine has changed and has the same version (it was ${written}, now it is ` +
           `${current}): open the session with another build of Pawl.`),
   );

@@ -529,6 +529,8 @@ type SessionCarrier = {
    * its place.
    */
   see(event: Event, taken: boolean): void;
+  /** Both machines came to the same state here, so the present one has missed nothing so far. */
+  agree(): void;
   /** What the present machine has missed, after entry `seq`; null if it has missed nothing. */
   missed(seq: number): CarriedSession | null;
 };
@@ -555,6 +557,9 @@ export const carrySession = (model: string): SessionCarrier => {
       // Stryker disable next-line ConditionalExpression: asked for the compiler
       if (event.type === 'Resumed' && event.upgrade?.session !== undefined) hasMissed = false;
       else hasMissed ||= !taken && isNeeded(event);
+    },
+    agree() {
+      hasMissed = false;
     },
     missed: (seq) => (hasMissed ? session.carried(seq) : null),
   };

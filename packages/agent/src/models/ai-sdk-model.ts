@@ -23,6 +23,7 @@ import {
   type Dialect,
   isBlank,
   readTokens,
+  readTotals,
   type SentMessage,
   type SentUser,
   type StreamedReply,
@@ -251,33 +252,31 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
 const partKind = ({ type }: LanguageModelV3StreamPart): 'text' | 'reasoning' =>
   type.startsWith('text') ? 'text' : 'reasoning';
 
-/** Null if the provider gave no reason. */
-const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReason | null => {
-  switch (unified) {
-    case 'stop':
-      return 'end';
-    case 'tool-calls':
-      return 'toolUse';
-    case 'length':
-      return 'maxTokens';
-    case 'content-filter':
-      return 'contentFilter';
-    case 'other':
-      return raw === undefined ? null : 'other';
-    case 'error':
-      return null;
-    default:
-      return unified satisfies never;
-  }
+type UnifiedReason = LanguageModelV3FinishReason['unified'];
+const REASONS: Readonly<Record<UnifiedReason, StopReason | null>> = {
+  stop: 'end',
+  'tool-calls': 'toolUse',
+  length: 'maxTokens',
+  'content-filter': 'contentFilter',
+  other: 'other',
+  error: null,
 };
 
-/** Packages subtract cached tokens even from a total that leaves them out. */
+/** Null if the provider gave no reason. */
+const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReason | null =>
+  unified === 'other' && raw === undefined ? null : REASONS[unified];
+
+/**
+ * Packages subtract cached tokens even from a total that leaves them out. Where they do not
+ * subtract, the total usually has them.
+ */
 const convertUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage | null => {
   const { noCache, total, cacheRead, cacheWrite } = inputTokens;
-  return readTokens({
+  const counts = {
     inputTokens: noCache === undefined || noCache < 0 ? total : noCache,
     outputTokens: outputTokens.total,
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
-  });
+  };
+  return noCache === undefined ? readTotals(counts) : readTokens(counts);
 };

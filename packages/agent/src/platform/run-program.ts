@@ -76,19 +76,13 @@ const endGroup = (pid: number): void => {
 /** Why we ended a process. */
 type Ending = 'stopped' | 'late' | 'tooMuch';
 
-const seconds = (durationMs: number): string => `${durationMs / 1_000} s`;
-
 const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: ProgramRequest): string => {
-  switch (ending) {
-    case 'stopped':
-      return `${title} was stopped`;
-    case 'late':
-      return `${title} took longer than ${seconds(deadlineMs)} and was stopped`;
-    case 'tooMuch':
-      return `${title} printed more than ${bytesMax} bytes and was stopped`;
-    default:
-      return ending satisfies never;
-  }
+  const reasons: Readonly<Record<Ending, string>> = {
+    stopped: 'was stopped',
+    late: `took longer than ${deadlineMs / 1_000} s and was stopped`,
+    tooMuch: `printed more than ${bytesMax} bytes and was stopped`,
+  };
+  return `${title} ${reasons[ending]}`;
 };
 
 type Child = ChildProcessByStdio<Writable | null, Readable, Readable>;
@@ -157,7 +151,8 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     let ending: Ending | null = null;
     let killTimer: NodeJS.Timeout | undefined;
     const end = (why: Ending): void => {
-      ending ??= why;
+      if (ending !== null) return;
+      ending = why;
       // A guard also reaches what has left the group. It may have been killed itself.
       if (guard === null) kill();
       else killTimer = setTimeout(kill, GUARD_MS);

@@ -79,7 +79,15 @@ const unknownOption = (words: Words, rule: readonly string[]): string | null => 
 export const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
 
 /** Builtins of bash that change neither a file nor the meaning of a later word. */
-const READING_BUILTINS = wordSet('cd echo printf pwd true false : test [ type exit');
+const READING_BUILTINS = wordSet('cd echo pwd true false : test [ type exit');
+
+/** The same, with those that set a variable by an option: `printf -v PATH`, `wait -p PATH`. */
+export const isReadingBuiltin = (words: Words): boolean => {
+  const [name, first] = words;
+  if (name === 'printf') return /^[^-]/.test(first ?? '-');
+  if (name === 'wait') return words.every((word) => word !== null && !/^-\w*p/.test(word));
+  return READING_BUILTINS.has(name ?? '');
+};
 
 /** Folders in which every command may put a program. */
 const OPEN_FOLDERS = listWords('/tmp /var/tmp /dev/shm');
@@ -108,12 +116,9 @@ const wordsRead = (words: Words): boolean => {
  */
 export const reads = (command: ParsedCommand, workspace: string): boolean => {
   const { words, assignments, writes, program } = command;
-  const name = words[0] ?? '';
   if (assignments.length > 0 || writes.some((file) => file === null || !DISCARDS.has(file)))
     return false;
-  // `printf -v NAME` sets a variable, such as PATH
-  if (program === null)
-    return READING_BUILTINS.has(name) && (name !== 'printf' || /^[^-]/.test(words[1] ?? '-'));
+  if (program === null) return isReadingBuiltin(words);
   return (
     !isOpenPlace(program, workspace) &&
     wordsRead(words) &&

@@ -65,8 +65,8 @@ export const wipesWorkspace = (
   workspace: string,
 ): string | null => {
   for (const [index, command] of commands.entries()) {
-    const { deletes = () => false } = findRow(command.words[0]) ?? {};
-    if (deletes !== 'always' && !deletes(command.words)) continue;
+    const deletes = findRow(command.words[0])?.deletes;
+    if (deletes !== 'always' && deletes?.(command.words) !== true) continue;
     if (commands.slice(0, index).some(goesBelow)) continue;
     const files = fileLossesIn({ ...command, writes: [] }).flatMap((loss) => {
       if (loss.kind === 'file') return [loss.file];

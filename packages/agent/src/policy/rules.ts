@@ -4,14 +4,14 @@
  * 1. deny > ask > allow, regardless of their order.
  * 2. A rule that denies or asks applies if it matches any part of a call. Rules that allow must
  *    together cover every part completely.
- * 3. A word that is computed at run time matches every rule that denies or asks, and none that
- *    allows.
+ * 3. A word that is computed at run time may be any word of a command: a rule about commands that
+ *    denies or asks then asks, and none allows. Rules about paths see only words that are known.
  *
  * From top to bottom: the written rules, which people keep in files; grants, which an answer makes
  * for the rest of a session; and the prefix of a command that a grant may cover.
  */
 
-import { DISCARDS, isOpenPlace, uncoveredWord } from './command-options.js';
+import { DISCARDS, isOpenPlace, isReadingBuiltin, uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
 import { programName, wordSet } from './paths.js';
 import {
@@ -117,8 +117,6 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
   }
 };
 
-const HARMLESS = /^(cd|echo|printf|true|false|:|pwd|exit|wait|test|\[)$/;
-
 /**
  * Commands that need no rule: programs of the system that pass on what they get, and builtins. They
  * run nothing, and `cd` must stay in the workspace.
@@ -126,7 +124,7 @@ const HARMLESS = /^(cd|echo|printf|true|false|:|pwd|exit|wait|test|\[)$/;
 const isHarmless = ({ words, program, filters }: ParsedCommand, workspace: string): boolean => {
   const [name, folder] = words;
   if (filters === 'yes') return program !== null && !isOpenPlace(program, workspace);
-  if (name == null || program !== null || !HARMLESS.test(name)) return false;
+  if (program !== null || !isReadingBuiltin(words)) return false;
   if (name !== 'cd') return true;
   return (
     folder != null && words.length === 2 && !/^[-/~]|(^|\/)\.\.(\/|$)/.test(folder) && folder !== ''

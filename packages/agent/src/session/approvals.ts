@@ -64,8 +64,8 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
     const { argv } = facts;
     const abortion = new AbortController();
     open.set(callId, abortion);
-    const question = { ...describeQuestion(asking, workspace), batchId, callId, input, argv };
     const replied = await attempt(async () => {
+      const question = { ...describeQuestion(asking, workspace), batchId, callId, input, argv };
       const answer = parseReply(await onApproval(question, abortion.signal));
       if (answer === null)
         throw new TypeError(

@@ -1,7 +1,7 @@
 /**
- * What a session works with: its dependencies, its id, and the header with which its journal
- * begins. `recordingMemory` records which files a call has read; `createModels` has the models of
- * an agent by their ids.
+ * What a session works with. From top to bottom: its dependencies, in two forms; the prompt and the
+ * header with which its journal begins; `recordingMemory`, which records what a call has read of
+ * files; and `createModels`, the models of an agent by their ids.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -126,6 +126,8 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
     settleKilled(): Promise<void> | null;
   };
 };
+
+// ---- The prompt and the header ----
 
 /** The part of a tool that requests tell the model. */
 export const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
@@ -292,6 +294,8 @@ const presentCalls = ({ session, ...state }: State): ReadonlySet<string> => {
   const writing = running.filter(({ judged }) => judged.traits.mutating);
   return new Set([...results, ...writing.map(({ judged }) => judged.callId)]);
 };
+
+// ---- The models of an agent ----
 
 /** The models for the sessions of one agent, by id. */
 export type Models = {

@@ -147,13 +147,17 @@ export class LocalRuntime implements Runtime {
     checkSettings(settings); // throws
     const sessionId = this.#dependencies.newSessionId();
     const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy ?? null);
-    // What every request of the session begins with: the system prompt and the tools.
-    const frozen = freezePrompt(instructions, dependencies.tools, settings);
-    const prices = dependencies.model(settings.model).facts.prices;
-    const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
-    const header = await beginHeader(session, frozen, journals.blobs);
-    const journal = await journals.create(header);
-    const equipment = this.#gather(dependencies, frozen, local);
+    const prepared = await attempt(async () => {
+      // What every request of the session begins with: the system prompt and the tools.
+      const frozen = freezePrompt(instructions, dependencies.tools, settings);
+      const prices = dependencies.model(settings.model).facts.prices;
+      const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
+      const header = await beginHeader(session, frozen, journals.blobs);
+      const equipment = this.#gather(dependencies, frozen, local);
+      return { journal: await journals.create(header), equipment };
+    });
+    if (prepared.kind === 'fault') return giveUp(prepared.fault, [dependencies]);
+    const { journal, equipment } = prepared.value;
     const created = { journal, state: initialState(settings), tornTail: null };
     const opened = new AgentSession(created, equipment, local, report);
     this.#register(opened);
@@ -172,7 +176,7 @@ export class LocalRuntime implements Runtime {
   open(sessionId: string, opening: Opening = {}): Promise<AgentSession> {
     const opened = this.#openAgain(sessionId, opening);
     this.#opening.set(sessionId, opened);
-    const forget = (): void => void this.#opening.delete(sessionId);
+    const forget = (): void => removeOwn(this.#opening, sessionId, opened);
     opened.then(forget, forget);
     return opened;
   }
@@ -187,23 +191,25 @@ export class LocalRuntime implements Runtime {
     const opened = await this.#dependencies.journals.open(sessionId, { takeOver });
     const { journal, tornTail, past } = opened;
     const origin = opened.isForeign === undefined ? 'own' : 'foreign';
+    const toClose: Pick<SessionDependencies, 'close'>[] = [journal];
     const prepared = await attempt(async () => {
       const changes = patch?.(opened.state.session.settings, origin) ?? {};
       checkSettings(changes);
       const { startedBy = null } = journal.header;
       const settings = { ...opened.state.session.settings, ...changes };
       const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy);
+      toClose.push(dependencies);
       const equipment = this.#gather(dependencies, await frozenPrompt(journal, settings), local);
       const state =
         origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };
     });
-    if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
+    if (prepared.kind === 'fault') return giveUp(prepared.fault, toClose);
     const { changes, equipment, state } = prepared.value;
     // The time from then until now does not count for the turn that goes on.
     const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
-    const opening = { journal, state, tornTail };
-    const session = new AgentSession(opening, equipment, local, this.#dependencies.report);
+    const start = { journal, state, tornTail };
+    const session = new AgentSession(start, equipment, local, this.#dependencies.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#register(session);
     session.begin('resume');
@@ -281,7 +287,7 @@ export class LocalRuntime implements Runtime {
   /** Keeps the session in the list of open ones until it ends. */
   #register(session: AgentSession): void {
     this.#open.set(session.id, session);
-    const forget = (): void => void this.#open.delete(session.id);
+    const forget = (): void => removeOwn(this.#open, session.id, session);
     session.ended.then(forget, forget);
   }
 
@@ -290,10 +296,18 @@ export class LocalRuntime implements Runtime {
     const { stoppingPolicy = null } = { ...dependencies, ...local };
     return gatherEquipment(dependencies, frozen, { clock, random, stoppingPolicy });
   }
-
-  /** The first failure is the one to report; the journal is let go of as well as it can be. */
-  async #giveUp(journal: Journal, fault: Error): Promise<never> {
-    await attempt(() => journal.close());
-    throw fault;
-  }
 }
+
+/** Removes an entry, unless another one has taken its place. */
+const removeOwn = <T>(entries: Map<string, T>, id: string, own: T): void => {
+  if (entries.get(id) === own) entries.delete(id);
+};
+
+/** The first failure is the one to report; the rest is closed as well as it can be. */
+const giveUp = async (
+  fault: Error,
+  opened: readonly Pick<SessionDependencies, 'close'>[],
+): Promise<never> => {
+  for (const one of opened) await attempt(() => one.close?.(true));
+  throw fault;
+};

@@ -2,15 +2,18 @@
  * Commands that an earlier process of the session started before it was killed
  * (docs/proof/reliability.md).
  *
- * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
- * shows whether it lives; where there is none, the result says that nothing shows it. A command
- * that is no job, and whose call no longer waits, is ended. In another pid namespace its guard ends
- * it: a small shell beside the command that looks after it.
+ * When a session is resumed, `settleEarlier` lists the jobs and ends commands whose calls no longer
+ * wait. The tool asks `findCommand` for each call that was interrupted.
+ *
+ * A call whose command lives is never unknown: the command is followed, which reads its output from
+ * the beginning and waits for its end. In another pid namespace a pipe shows whether it lives, or
+ * the result says that nothing shows it. There its guard ends it: a small shell beside the command
+ * that looks after it. A command that has not started is claimed: then it never starts.
  *
  * A verdict says how a command stands, from its files: `neverStarted`, `running`, ended in some
- * way, `direct` (started without such files) or `unseen` (nothing shows it from here). A marker is
- * a text in the environment of the command's processes, by which these are found. `isFenced`: the
- * command runs in the sandbox.
+ * way, `direct` (started without such files) or `unseen` (nothing shows it from here). Its `view`
+ * is `foreign` in another pid namespace. A marker is a text in the environment of the command's
+ * processes, by which these are found. `isFenced`: the command runs in the sandbox.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -45,8 +48,8 @@ const UNSEEN =
 const RECOVERED = '[Pawl was interrupted while this ran, and went on: this is the real result]';
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
-/** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
-const GUARD_MS = 5_000;
+/** How long to wait for the end of a command that is ended, in ms. A guard looks once a second. */
+const END_MS = 5_000;
 
 /**
  * What has to be done when a found command has ended: the history of git folders is checked
@@ -196,12 +199,8 @@ const endFound = async (
     async () => finishHistory(),
   );
   command.kill();
-  // in another pid namespace its guard ends it, or it can't be ended
-  const isForeign = foundCommand.view === 'foreign';
-  await Promise.race([
-    command.ended,
-    ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : []),
-  ]);
+  // one that can't be ended does not hold up the session
+  await Promise.race([command.ended, sleep(END_MS, undefined, { ref: false })]);
 };
 
 /**
@@ -223,23 +222,26 @@ export const settleEarlier = async (
   // these first: where two processes gave the same number, the job of this machine counts
   for (const { command, why } of elsewhere) restoreEndedJob(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
+  let isFollowed = false; // a call that is waited for
   for (const foundCommand of commands) {
     const { job, call } = foundCommand.record;
     const { kind } = foundCommand.verdict();
-    const isReadableJob = job !== null && kind !== 'neverStarted' && kind !== 'direct';
+    const hasFiles = kind !== 'neverStarted' && kind !== 'direct';
     if (kind === 'unseen') {
       restoreEndedJob(foundCommand, UNSEEN, jobs);
-    } else if (isReadableJob) {
+    } else if (job !== null && hasFiles) {
       restoring.push(
         restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs),
       );
-    } else if (!waited.includes(call) && (isCommandAlive(foundCommand) || kind === 'direct')) {
+    } else if (waited.includes(call)) {
+      isFollowed ||= hasFiles;
+    } else if (isCommandAlive(foundCommand) || kind === 'direct') {
       await endFound(foundCommand, { finishHistory });
     }
   }
   await Promise.all(restoring);
-  // of commands that had ended before Pawl was killed; a call that is waited for does it at its end
-  if (waited.length === 0) finishHistory();
+  // of commands that had ended before Pawl was killed; a call that is followed does it at its end
+  if (!isFollowed) finishHistory();
   // protected files (hooks, settings) are watched while restored jobs run
   await sandbox.guard(workspace);
 };

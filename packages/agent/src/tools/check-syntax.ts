@@ -4,12 +4,11 @@
  * 1. The text is parsed, never run: data and JavaScript by libraries here, Python by the user's own
  *    Python in the sandbox.
  * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
- *    template, a dialect), or that can't be checked: a call never fails by it.
+ *    dialect), of a template in YAML, or of what can't be checked: a call never fails by it.
  *
  * JavaScript is in script-syntax.ts.
  */
 
-import path from 'node:path';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { findProgram } from '../platform/find-program.js';
@@ -37,7 +36,7 @@ const scripts = () => import('./script-syntax.js');
 
 /** Files with comments and commas at ends, whatever their name says. */
 const IS_LOOSE_JSON =
-  /(?:^|\/)(?:\.vscode\/|\.devcontainer\/|(?:ts|js)config|devcontainer|\.eslintrc|\.babelrc|\.swcrc)|\.(?:jsonc|json5)$/i;
+  /(?:^|\/)(?:\.(?:vscode\/|devcontainer\/|(?:eslint|babel|swc)rc)|[jt]sconfig|devcontainer|(?:turbo|deno)\.)|\.json[c5]$/i;
 
 const checkJson: Check = async (text, file) => {
   try {
@@ -55,6 +54,7 @@ const checkJson: Check = async (text, file) => {
 };
 
 const checkYaml: Check = async (text) => {
+  if (/(^|[^$])\{[{%]/m.test(text)) return null; // a template of Helm or Jinja
   const { DEFAULT_SCHEMA, loadAll, Type, YAMLException } = await import('js-yaml');
   const kinds = ['scalar', 'sequence', 'mapping'] as const;
   const anyTag = kinds.map((kind) => new Type('!', { kind, multi: true }));
@@ -85,7 +85,9 @@ const checkToml: Check = async (text) => {
 const PYTHON_PROGRAM = [
   'import ast, sys',
   'try: ast.parse(sys.stdin.buffer.read())',
-  'except SyntaxError as e: print(f"{e.msg}, in line {e.lineno}")',
+  'except SyntaxError as e:',
+  '  v = sys.version_info',
+  '  print(f"{e.msg}, in line {e.lineno} (Python {v[0]}.{v[1]})")',
 ].join('\n');
 const PYTHON_BYTES_MAX = 4_096;
 
@@ -138,32 +140,12 @@ const checkFor = (
   options: SyntaxCheckOptions,
   context: CheckContext,
 ): Check | null => {
-  switch (path.extname(file).toLowerCase()) {
-    case '.json':
-    case '.json5':
-    case '.jsonc':
-    case '.webmanifest':
-      return checkJson;
-    case '.yaml':
-    case '.yml':
-      return checkYaml;
-    case '.toml':
-      return checkToml;
-    case '.js':
-    case '.mjs':
-    case '.cjs':
-    case '.jsx':
-    case '.ts':
-    case '.mts':
-    case '.cts':
-    case '.tsx':
-      return async (text, file) => (await scripts()).checkScript(text, file);
-    case '.py':
-    case '.pyi':
-      return pythonCheck(options, context);
-    default:
-      return null;
-  }
+  if (/\.(json[5c]?|webmanifest)$/i.test(file)) return checkJson;
+  if (/\.ya?ml$/i.test(file)) return checkYaml;
+  if (/\.toml$/i.test(file)) return checkToml;
+  if (/\.([cm]?[jt]s|[jt]sx)$/i.test(file))
+    return async (text) => (await scripts()).checkScript(text, file);
+  return /\.pyi?$/i.test(file) ? pythonCheck(options, context) : null;
 };
 
 /** The words of a finding without its place. */

@@ -99,6 +99,12 @@ export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', 
 /** The result of a call that failed. */
 export const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
+/** The result of a call that was stopped. */
+export const stopped = ({ reason }: AbortSignal, text: string): ToolOutcome => ({
+  status: reason === 'timedOut' ? 'timedOut' : 'cancelled',
+  text,
+});
+
 /** Writes the change, all or nothing, and remembers the new file. */
 export const changeFile = async (
   name: string,

@@ -16,7 +16,7 @@ import {
   filledText,
   wholeNumber,
 } from './define-tool.js';
-import { failed } from './file-change.js';
+import { failed, stopped } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
 import { noFolder } from './similar-names.js';
@@ -26,6 +26,8 @@ const SHOWN_MAX = 1_000;
 /** After so many matches the search ends; these are sorted by time. */
 const FOUND_MAX = 20_000;
 const STATS_AT_ONCE = 64;
+/** The exit code of ripgrep after an error. */
+const RIPGREP_FAULT = 2;
 
 const schema = v.strictObject({
   glob: v.pipe(
@@ -79,7 +81,9 @@ const describeLimit = (count: number, limit: number, more: boolean): readonly st
     return [
       `[the newest of the first ${count} that fit; there are more: narrow the glob or the path]`,
     ];
-  return count > limit ? [`[the newest ${limit} of ${count}; narrow the glob or raise limit]`] : [];
+  if (count <= limit) return [];
+  const advice = limit < SHOWN_MAX ? 'narrow the glob or raise limit' : 'narrow the glob';
+  return [`[the newest ${limit} of ${count}; ${advice}]`];
 };
 
 /**
@@ -132,24 +136,19 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const result = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
   if (result === null) return failed(await noFolder(real, shown, 'Give the folder to look in.'));
   const { names, end } = result;
-  if (context.signal.aborted) {
-    const timedOut = context.signal.reason === 'timedOut';
-    return {
-      status: timedOut ? 'timedOut' : 'cancelled',
-      text: `stopped; ${names.length} files were found so far`,
-    };
-  }
-  // 2: ripgrep met an error
-  if (names.length === 0 && end.code === 2)
-    return failed(`No files; some folders could not be read.`);
+  if (context.signal.aborted)
+    return stopped(context.signal, `stopped; ${names.length} files were found so far`);
+  const isPartial = end.code === RIPGREP_FAULT;
+  if (names.length === 0 && isPartial) return failed(`No files; some folders could not be read.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };
   const limit = input.limit ?? SHOWN_DEFAULT;
   const newest = await onlyPresent((await sortByTime(names, real)).slice(0, limit), real);
   const prefix = shown === '.' ? '' : `${shown}/`;
   const lines = newest.map((name) => `${prefix}${name}`);
+  const unread = isPartial ? ['[some folders could not be read]'] : [];
   return {
     status: 'ok',
-    text: [...lines, ...describeLimit(names.length, limit, end.more)].join('\n'),
+    text: [...lines, ...describeLimit(names.length, limit, end.more), ...unread].join('\n'),
     summary:
       newest.length < names.length
         ? `${newest.length} of ${names.length} files`

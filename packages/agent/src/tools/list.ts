@@ -17,7 +17,7 @@ import {
   filledText,
   wholeNumber,
 } from './define-tool.js';
-import { failed } from './file-change.js';
+import { failed, stopped } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
 import { noFolder } from './similar-names.js';
@@ -31,7 +31,7 @@ const PER_FOLDER_MAX = 100;
 /** Below the listed folder, more files than these with one extension are shown by a few of them. */
 const ALIKE_MAX = 20;
 const ALIKE_SHOWN = 5;
-/** After so many files counting stops, and the counts are too low. */
+/** After so many files counting stops. */
 const COUNTED_MAX = 200_000;
 
 const schema = v.strictObject({
@@ -54,9 +54,9 @@ const FOREIGN: ForeignFields = {
 
 /**
  * By path relative to the listed folder: for a folder the number of files in it and below that git
- * does not ignore, for such a file 1.
+ * does not ignore, for such a file 1. `areAll`: counting has not stopped before the end.
  */
-type FileCounts = ReadonlyMap<string, number>;
+type FileCounts = { readonly files: ReadonlyMap<string, number>; readonly areAll: boolean };
 
 const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<FileCounts> => {
   const counts = new Map<string, number>();
@@ -68,8 +68,8 @@ const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<File
     files += 1;
     return files < COUNTED_MAX ? 'more' : 'enough';
   };
-  await listFiles({ folder, signal, take });
-  return counts;
+  const { more } = await listFiles({ folder, signal, take });
+  return { files: counts, areAll: !more };
 };
 
 /** An entry of the tree. */
@@ -82,7 +82,7 @@ type Node = {
   /** Number of entries that are not among the children. */
   omitted: number;
   /** Why a folder is shown without its entries; `no`: they are shown. */
-  closed: 'no' | 'depth' | 'ignored' | 'unreadable';
+  closed: 'no' | 'depth' | 'uncounted' | 'unreadable';
 };
 
 const entryKind = (entry: Dirent): Node['kind'] => {
@@ -133,13 +133,16 @@ const foldAlike = (nodes: readonly Node[]): readonly Node[] => {
     .map(({ node }) => node);
 };
 
-/** Fills the tree, one level after another. */
+/**
+ * Fills the tree, one level after another, and resolves with the number of its entries. A limit
+ * above the default is for the listed folder itself.
+ */
 const grow = async (
   top: string,
   root: Node,
   counts: FileCounts,
   { depth, limit }: Required<Omit<Input, 'path'>>,
-) => {
+): Promise<number> => {
   let room = limit;
   let level: Node[] = [root];
   for (let at = 1; at <= depth && level.length > 0; at++) {
@@ -149,13 +152,14 @@ const grow = async (
       if (nodes === null) folder.closed = 'unreadable';
       else {
         const listed = at === 1 ? nodes : foldAlike(nodes);
-        folder.children = listed.slice(0, Math.min(PER_FOLDER_MAX, room));
+        const shownMax = at === 1 && limit > ENTRIES_DEFAULT ? limit : PER_FOLDER_MAX;
+        folder.children = listed.slice(0, Math.min(shownMax, room));
         folder.omitted = nodes.length - folder.children.length;
         room -= folder.children.length;
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
           // no file below it was counted
-          if (!counts.has(node.place)) node.closed = 'ignored';
+          if (!counts.files.has(node.place)) node.closed = 'uncounted';
           else if (at === depth) node.closed = 'depth';
           else next.push(node);
         }
@@ -163,18 +167,20 @@ const grow = async (
     }
     level = next;
   }
+  return limit - room;
 };
 
-const renderLabel = (node: Node, counts: FileCounts): string => {
+const renderLabel = (node: Node, { files, areAll }: FileCounts): string => {
   if (node.kind === 'folder') {
-    const files = counts.get(node.place) ?? 0;
-    if (node.closed === 'ignored') return `${node.name}/ [empty or ignored]`;
+    const count = `${files.get(node.place) ?? 0}${areAll ? '' : ' or more'}`;
+    if (node.closed === 'uncounted')
+      return `${node.name}/ [${areAll ? 'empty or ignored' : 'not counted'}]`;
     if (node.closed === 'unreadable') return `${node.name}/ [can't be read]`;
-    return node.closed === 'depth' ? `${node.name}/ [${files} files]` : `${node.name}/`;
+    return node.closed === 'depth' ? `${node.name}/ [${count} files]` : `${node.name}/`;
   }
   if (node.kind === 'link') return `${node.name} [link]`;
   if (node.kind === 'other') return `${node.name} [no regular file]`;
-  return counts.has(node.place) ? node.name : `${node.name} [ignored]`;
+  return files.has(node.place) || !areAll ? node.name : `${node.name} [ignored]`;
 };
 
 const renderLines = (node: Node, counts: FileCounts, indent: string): readonly string[] => [
@@ -192,13 +198,8 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const counts = await withFolder(real, (folder) => countFiles(folder, context.signal));
   if (counts === null)
     return failed(await noFolder(real, shown, 'Read it, or list the folder that it is in.'));
-  if (context.signal.aborted) {
-    const timedOut = context.signal.reason === 'timedOut';
-    return {
-      status: timedOut ? 'timedOut' : 'cancelled',
-      text: 'stopped before the files were counted',
-    };
-  }
+  if (context.signal.aborted)
+    return stopped(context.signal, 'stopped before the files were counted');
   const root: Node = {
     name: shown,
     kind: 'folder',
@@ -208,13 +209,13 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
     closed: 'no',
   };
   const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
-  await grow(real, root, counts, { depth, limit });
+  const entries = await grow(real, root, counts, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);
   const lines = renderLines(root, counts, '');
   return {
     status: 'ok',
     text: [`${shown}/`, ...(lines.length === 0 ? ['[empty]'] : lines)].join('\n'),
-    summary: lines.length === 0 ? 'empty' : plural(lines.length, 'entry', 'entries'),
+    summary: entries === 0 ? 'empty' : plural(entries, 'entry', 'entries'),
   };
 };
 

@@ -25,7 +25,7 @@ import {
   type TranslatedInput,
   wholeNumber,
 } from './define-tool.js';
-import { failed } from './file-change.js';
+import { failed, stopped } from './file-change.js';
 import {
   plainNames,
   type RipgrepRequest,
@@ -415,10 +415,7 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
     );
   const text = (...last: readonly string[]): string =>
     [...shown.lines, ...notes, ...last].join('\n');
-  if (signal.aborted) {
-    const status = signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
-    return { status, text: text('[there may be more]') };
-  }
+  if (signal.aborted) return stopped(signal, text('[there may be more]'));
   if (!more && code !== 0 && code !== 1 && error !== '')
     return failed(`The search failed: ${error}`);
   if (shown.lines.length === 0 && shown.omitted.length === 0) notes.unshift('No matches.');

@@ -96,7 +96,8 @@ export class CommitWatch {
   }
 
   /**
-   * Looks at the repository before a call. Never rejects, and delays the call by at most BEFORE_MS.
+   * Looks at the repository before a call, after the tasks so far, for at most BEFORE_MS. Never
+   * rejects.
    */
   before({ callId }: JudgedCall, settings: Settings): Promise<void> {
     return this.#inTurn(async () => {

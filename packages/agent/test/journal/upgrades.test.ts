@@ -127,7 +127,7 @@ const earlier = [
   'assistant: done',
 ];
 
-const begin = async (
+const open = async (
   context: TestContext,
   tools: readonly Tool[],
   ...more: ReturnType<typeof say>[]
@@ -144,8 +144,13 @@ const begin = async (
     onApproval: () => 'allow',
     report: () => undefined,
   });
-  await session.prompt('first');
   return { folder, workspace, id: session.id, session, model };
+};
+
+const begin = async (...options: Parameters<typeof open>) => {
+  const opened = await open(...options);
+  await opened.session.prompt('first');
+  return opened;
 };
 
 type Stage = {
@@ -196,6 +201,31 @@ const stages: Readonly<Record<string, (context: TestContext) => Promise<Stage>>>
       'user: content of b.txt',
       'user: outcome unknown after a crash',
     ];
+    return { written: copy, expected };
+  },
+  // no state is checked before
+  'killed while its first command runs': async (context) => {
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let started: () => void = () => undefined;
+    const runs = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const waits = act(() => {
+      started();
+      return held;
+    });
+    const { session, ...written } = await open(context, [look, waits]);
+    const prompting = session.prompt('first');
+    await runs;
+    const copy = await crash(context, written, async () => {
+      release();
+      await prompting;
+      await session.close();
+    });
+    const expected = [...earlier.slice(0, 4), 'user: outcome unknown after a crash'];
     return { written: copy, expected };
   },
   'killed while the model is asked': async (context) => {
@@ -254,7 +284,7 @@ for (const { situation, write, change, edits } of chooseRows(takeOvers, ({ situa
     // reading
     const before = await journals.replay(id);
     assert.deepEqual([before.damage, before.mismatches], [null, []]);
-    const isRunning = situation === 'killed while a command runs';
+    const isRunning = situation.endsWith('command runs');
     const known = isRunning ? expected.slice(0, -2) : expected;
     assertHolds(conversationOf((await journals.peek(id)).state), known);
     assert.equal((await pawl.verifyStored(join(folder, 'sessions', `${id}.jsonl`))).fault, null);

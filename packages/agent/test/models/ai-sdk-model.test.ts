@@ -69,25 +69,32 @@ test('a model of an AI SDK package answers as one of ours does', async (context)
   );
 });
 
-test('a package that takes more for cached than there was takes nothing away from the count', async () => {
-  const counted = { total: 10, noCache: -90, cacheRead: 100, cacheWrite: 0 };
-  const ending = endingOf(
-    await run([
-      ...text,
-      {
-        type: 'finish',
-        finishReason: { unified: 'stop', raw: 'stop' },
-        usage: { ...usage, inputTokens: counted },
-      },
-    ]),
-  );
-  assert.deepEqual(ending.usage, {
-    inputTokens: 10,
-    outputTokens: 5,
-    cacheReadTokens: 100,
-    cacheWriteTokens: 0,
+const COUNTED = [
+  ['that takes more for cached than there was takes nothing away', -90, 10],
+  ['that does not say what was not cached counts that in the total', undefined, 10],
+] as const;
+
+for (const [title, noCache, uncached] of COUNTED)
+  test(`a package ${title}`, async () => {
+    const total = noCache === undefined ? 110 : 10;
+    const counted = { total, noCache, cacheRead: 100, cacheWrite: 0 };
+    const ending = endingOf(
+      await run([
+        ...text,
+        {
+          type: 'finish',
+          finishReason: { unified: 'stop', raw: 'stop' },
+          usage: { ...usage, inputTokens: counted },
+        },
+      ]),
+    );
+    assert.deepEqual(ending.usage, {
+      inputTokens: uncached,
+      outputTokens: 5,
+      cacheReadTokens: 100,
+      cacheWriteTokens: 0,
+    });
   });
-});
 
 /** What a package of somebody's own may do, and what the reply then is: a failure that says so, and no exception. */
 const broken: readonly (readonly [string, AiSdkLanguageModel['doStream'], RegExp])[] = [

@@ -48,6 +48,8 @@ const COVERED = [
   ['go', ['build', '-v'], ['build', '-gccgoflags', '-fplugin=x']],
   ['date', ['-Iseconds'], ['-us', '12:00']],
   ['date', ['+%F'], ['010100002020']],
+  ['awk', ['-F:', '--lint', '{ print $1 }'], ['-dout', '1']],
+  ['gawk', ['--field-separator', ':', '1'], ['--pretty=out', '1']],
 ] as const;
 
 test('only the options that run or write something elsewhere are not covered by a rule', () => {

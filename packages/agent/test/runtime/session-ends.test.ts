@@ -9,7 +9,9 @@ import {
   play,
   rawCall,
   say,
+  settingsOf,
   settle,
+  stage,
   testModel,
   tool,
   traits,
@@ -17,6 +19,7 @@ import {
   watchedStore,
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { Journal } from '../../src/ports/journal.js';
 import type { ToolOutcome } from '../../src/ports/tool.js';
 
 /** What is still heard and journaled when a session ends, and what its end waits for. */
@@ -153,4 +156,44 @@ test('a call whose start used the last space of a full disk does not run', async
   await on.say('go');
   await assert.rejects(ended, /the disk is full/);
   assert.equal(runs, 0);
+});
+
+test('what a session was equipped with is closed if it can not be created or opened', async () => {
+  let closed = 0;
+  const close = async (): Promise<void> => {
+    closed += 1;
+  };
+  const journals = watchedStore(memoryJournals(), () => undefined);
+  const fail = (): Promise<never> => Promise.reject(new Error('the disk is full'));
+  const full = stage({ journals: { ...journals, create: fail }, close }).runtime;
+  await assert.rejects(full.create({ settings: settingsOf(), instructions: '' }), /disk is full/);
+  assert.equal(closed, 1);
+  const on = await play({ journals, close });
+  await on.runtime.close(on.id);
+  const open: typeof journals.open = async (id) => {
+    const opened = await journals.open(id);
+    return { ...opened, journal: Object.assign(opened.journal, { frozen: fail }) };
+  };
+  await assert.rejects(stage({ journals: { ...journals, open }, close }).runtime.open(on.id));
+  assert.equal(closed, 3);
+});
+
+test('a session that was taken over stays open when the one before it ends', async () => {
+  const store = memoryJournals();
+  let journal: Journal | null = null;
+  const create: typeof store.create = async (header) => {
+    journal = await store.create(header);
+    return journal;
+  };
+  const open: typeof store.open = async () => ({
+    journal: journal ?? assert.fail('there is none'),
+    state: await on.state(),
+    tornTail: null,
+  });
+  const on = await play({ journals: { ...store, create, open } });
+  const before = on.runtime.find(on.id);
+  const after = await on.runtime.open(on.id, { takeOver: true });
+  assert.equal(on.runtime.find(on.id), after);
+  await before.shutDown();
+  assert.equal(on.runtime.find(on.id), after);
 });

@@ -168,11 +168,17 @@ for (const { given, files, links = {}, variables = {}, command, missing = [], is
 test('a home as workspace has no sandbox, said in one line', async (t) => {
   const home = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-home-')));
   t.after(() => removeFolderSync(home));
-  const { text } = await runCommand({
-    ...{ workspace: home, level: 'workspace', command: 'echo ran', viewHost },
-    environment: { PATH: '/usr/bin:/bin', HOME: home },
-  });
-  const said = text.split('\n').filter((line) => line.includes('holds the whole home'));
-  assert.equal(said.length, 1, text);
-  assert.doesNotMatch(text, /^ran/m);
+  const { HOME: own } = process.env;
+  t.after(() => Object.assign(process.env, { HOME: own }));
+  process.env.HOME = home;
+  // an empty HOME means that of the process
+  for (const HOME of [home, '']) {
+    const { text } = await runCommand({
+      ...{ workspace: home, level: 'workspace', command: 'echo ran', viewHost },
+      environment: { PATH: '/usr/bin:/bin', HOME },
+    });
+    const said = text.split('\n').filter((line) => line.includes('holds the whole home'));
+    assert.equal(said.length, 1, text);
+    assert.doesNotMatch(text, /^ran/m);
+  }
 });

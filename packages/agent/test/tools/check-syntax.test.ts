@@ -21,9 +21,11 @@ const NEW_FILES: readonly (readonly [name: string, content: string, finding: Reg
   ['tsconfig.json', '// ours\n{ "files": [], }', null],
   ['tsconfig.json', '{ "files": [, }', /in line 1$/],
   ['.vscode/settings.json', '{ /* all */ "a": 1, }', null],
+  ['turbo.json', '{\n// all\n"a": 1 }', null],
   ['a.yaml', 'a: 1\n b: 2\n', /, in line 2$/],
   ['a.yml', 'a: 1\na: 2\n', /^duplicated mapping key, in line 2$/],
   ['a.yaml', 'a: !Ref B\nc: !Join [",", [a]]\n---\nd: 1\n', null],
+  ['values.yaml', 'a: {{ .Values.a }}\n{{- if .b }}\n', null],
   ['a.toml', 'a = 1\nb = \n', /, in line 2$/],
   ['a.toml', 'a = 1\n', null],
   ['bad.js', 'function ( {', /^.*, in line 1$/],
@@ -108,7 +110,7 @@ const runPatiently = async (
 for (const level of ['off', 'workspace'] as const)
   test(`Python is checked by the Python that is there; sandbox: ${level}`, async (t) => {
     const check = (content: string) => runPatiently(t, 'a.py', content, level);
-    assertFinding(await check('def a(:\n  pass\n'), /, in line 1$/);
+    assertFinding(await check('def a(:\n  pass\n'), /, in line 1 \(Python 3\.\d+\)$/);
     assertFinding(await check('import os\nopen("ran", "w")\n'), null);
   });
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CommandRequest, prepareCommand, startCommand } from '../../src/command/command.js';
 import type { CommandSandbox, ParkedCommand } from '../../src/command/command-sandbox.js';
-import type { LaunchedEnd } from '../../src/command/launched-command.js';
+import type { EarlierCommands } from '../../src/command/earlier-processes.js';
+import type { FoundCommand, LaunchedEnd } from '../../src/command/launched-command.js';
 import type { SessionSandbox } from '../../src/command/session-sandbox.js';
 import { sinceBoot } from '../../src/platform/processes.js';
 import { settleEarlier } from '../../src/tools/bash-recovery.js';
@@ -97,25 +98,45 @@ test('to stop a command without a process signals nobody', async (t) => {
   );
 });
 
-test('where nothing is known of earlier processes, no job is listed and no command is ended', async () => {
-  const sandbox: SessionSandbox = {
-    of: () => assert.fail('not asked'),
+const JOBS = {
+  add: () => assert.fail('nothing to add'),
+  restore: () => assert.fail('nothing to restore'),
+  get: () => undefined,
+  list: () => [],
+};
+
+const sandboxAfter = (earlier: Partial<EarlierCommands> | null): SessionSandbox => ({
+  of: () => assert.fail('not asked'),
+  announce: () => undefined,
+  sentCalls: {
     announce: () => undefined,
-    sentCalls: {
-      announce: () => undefined,
-      record: () => undefined,
-      find: async () => 'unknown',
-    },
-    earlier: async () => null,
-    settle: async () => [],
-    guard: async () => undefined,
-    close: async () => undefined,
+    record: () => undefined,
+    find: async () => 'unknown',
+  },
+  earlier: async () => earlier as EarlierCommands | null, // what is asked about
+  settle: async () => [],
+  guard: async () => undefined,
+  close: async () => undefined,
+});
+
+test('where nothing is known of earlier processes, no job is listed and no command is ended', () =>
+  settleEarlier(sandboxAfter(null), JOBS, '/', '/', []));
+
+test('the history of git folders is checked at once unless a call that is waited for does it at its end', async () => {
+  const checks = async (kind: string): Promise<number> => {
+    let count = 0;
+    const finishHistory = (): readonly string[] => {
+      count += 1;
+      return [];
+    };
+    const found = { record: { job: null, call: 'batch-1 c1' }, verdict: () => ({ kind }) };
+    const commands = [found as unknown as FoundCommand]; // what is asked about
+    const sandbox = sandboxAfter({ commands, elsewhere: [], finishHistory });
+    await settleEarlier(sandbox, JOBS, '/', '/', ['batch-1 c1']);
+    return count;
   };
-  const jobs = {
-    add: () => assert.fail('nothing to add'),
-    restore: () => assert.fail('nothing to restore'),
-    get: () => undefined,
-    list: () => [],
-  };
-  await settleEarlier(sandbox, jobs, '/', '/', []);
+  assert.deepEqual(
+    [await checks('direct'), await checks('neverStarted'), await checks('running')],
+    [1, 1, 0],
+  );
 });

@@ -96,6 +96,9 @@ test('a folder of many files leaves room for its neighbours', async (t) => {
   // control: the folder itself shows more of them
   const folder = await place.run('list', { path: 'many' });
   assert.match(folder.text, /^many\/\n(\d+\n){100}\[51 more\]$/);
+  assert.equal(folder.status === 'ok' ? folder.summary : '', '100 entries');
+  const whole = await place.run('list', { path: 'many', limit: 1_000 });
+  assert.match(whole.text, /^many\/\n(\d+\n){150}z\.js$/);
 });
 
 test('a file is no folder', async (t) => {

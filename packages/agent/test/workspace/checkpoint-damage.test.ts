@@ -12,6 +12,8 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +22,12 @@ import { describe, it } from 'node:test';
 import { hashBytes } from '../../src/journal/state-folder.js';
 import { KnownFiles, SavedScan } from '../../src/workspace/checkpoints/known-files.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
-import { CheckpointStore, storeFolder } from '../../src/workspace/checkpoints/store.js';
+import {
+  CheckpointStore,
+  pruneStores,
+  STORE_BYTES_MAX,
+  storeFolder,
+} from '../../src/workspace/checkpoints/store.js';
 import { WorkspaceLister } from '../../src/workspace/checkpoints/workspace-lister.js';
 import { KnownRepository } from '../../src/workspace/git.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
@@ -44,6 +51,23 @@ describe('damage to checkpoints', () => {
     await store.has(sha256);
     await store.put(Buffer.from('precious'));
     assert.equal((await store.get(sha256))?.toString(), 'precious');
+  });
+
+  it('removes what no session needs before a session loses its checkpoints', async () => {
+    const stateFolder = scratch();
+    const folder = storeFolder(stateFolder, '/workspace');
+    const store = new CheckpointStore(folder);
+    await store.addManifest('old', { version: 1, by: 'user', changes: [] });
+    const left = await store.put(Buffer.from('left by a killed process'));
+    const object = path.join(folder, 'objects', left.slice(0, 2), left.slice(2));
+    truncateSync(object, STORE_BYTES_MAX + 1);
+    utimesSync(object, 0, 0);
+    assert.deepEqual(await pruneStores(stateFolder, { isOpen: async () => false }), []);
+    assert.equal(existsSync(object), false);
+    // one that is opened meanwhile loses nothing either
+    let asked = 0;
+    const isOpen = async (): Promise<boolean> => ++asked > 1;
+    assert.deepEqual(await pruneStores(stateFolder, { isOpen, isNeedless: () => true }), []);
   });
 
   it('leaves no draft when a file vanishes while its content is read', async () => {

@@ -274,3 +274,15 @@ for (const rival of RIVALS)
         number = calls;
       });
     });
+
+test('a folder in which somebody else has put a file stays, and is no change that was made', async (context) => {
+  const prepared = await prepare(context, { 'made/by/us.txt': 'ours' }, {});
+  real.writeFileSync(path.join(prepared.workspace, 'made/theirs.txt'), 'theirs');
+  const { done, left } = await restore(prepared);
+  assert.deepEqual(
+    done.map(({ path: name }) => name),
+    ['made/by', 'made/by/us.txt'],
+  );
+  assert.deepEqual(left, [{ path: 'made', why: 'other files are in it' }]);
+  assert.deepEqual(Object.keys(look(prepared.workspace)), ['made', 'made/theirs.txt']);
+});

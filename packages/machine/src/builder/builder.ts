@@ -181,6 +181,8 @@ const builder = <S extends string, E extends HasType, C, R>(
     const { from, to, internal } = row;
     const what = `transition ${from} --${row.events ?? ''}--> ${to}`;
     return register(what, () => {
+      if (from.length === 0 || row.events?.length === 0)
+        throw new BadRegistration(`${what} never applies: name a state and an event`);
       const keepsState = to === '*' || (from !== '*' && from.every((name) => name === to));
       if (internal === 'yes' && !keepsState)
         throw new BadRegistration(
@@ -245,7 +247,8 @@ const finish = <S extends string, E extends HasType, C, R>(
   const described = describePlan(plan, initial, names, compiled.edges);
   const advance = stepper(compiled);
   const show = (step: Step<PlannedState<S, C>, never>, event: HasType): BuilderStep<S, C> => {
-    // Every pair has a cell that always applies, so only an endless step is a fault.
+    // Every pair has a cell that always applies, and `check` has refused unknown states. So only an
+    // endless step is a fault.
     const fault = step.diagnostics.find(({ kind }) => kind === 'fault');
     const type = event === START_EVENT ? null : event.type;
     if (fault !== undefined) throw new EndlessTransitions(fault.state, type, fault.why);
@@ -257,12 +260,18 @@ const finish = <S extends string, E extends HasType, C, R>(
       diagnostics: step.diagnostics,
     };
   };
+  const check = (name: S): void => {
+    if (!names.includes(name)) throw new TypeError(`this machine has no state ${name}`);
+  };
   // Every state has a cell for this event, which stays. Transitions without an event follow it.
-  const settleIn = (name: S, context: C): BuilderStep<S, C> =>
-    show(advance({ name, context }, START_EVENT), START_EVENT);
+  const enter = (name: S, before: C): BuilderStep<S, C> => {
+    const context = runBorderCallback(plan, 'onEnter', name, before);
+    return show(advance({ name, context }, START_EVENT), START_EVENT);
+  };
   return Object.freeze({
     ...described,
     step(state: S, context: C, event: E): BuilderStep<S, C> {
+      check(state);
       const type = typeIn(event);
       if (type !== null && known.has(type))
         return show(advance({ name: state, context }, event), event);
@@ -277,11 +286,13 @@ const finish = <S extends string, E extends HasType, C, R>(
       const diagnostic = { ...(type === null ? untyped : unknown), state, event: type ?? '' };
       return { state, context, path: [], diagnostics: [diagnostic] };
     },
-    enter: (state: S, context: C) =>
-      settleIn(state, runBorderCallback(plan, 'onEnter', state, context)),
+    enter(state: S, context: C) {
+      check(state);
+      return enter(state, context);
+    },
     move(state: S, context: C, to: S) {
-      const outside = runBorderCallback(plan, 'onExit', state, context);
-      return settleIn(to, runBorderCallback(plan, 'onEnter', to, outside));
+      for (const name of [state, to]) check(name);
+      return enter(to, runBorderCallback(plan, 'onExit', state, context));
     },
     legalFrom: (state: S) =>
       names.filter((to) => described.edges.some((edge) => edge.from === state && edge.to === to)),
@@ -311,10 +322,10 @@ const createResult = <S extends string, C>(
   actions: NONE,
 });
 
+/** A name that is '*' means any state, here and everywhere. */
 const listSources = <S extends string>(from: From<S>): readonly S[] | '*' => {
-  if (typeof from !== 'string') return [...from];
-  // A name that is '*' means any state, here and everywhere.
-  return from === '*' ? '*' : [from as S];
+  const names = typeof from === 'string' ? [from as S] : [...from]; // one name of a state, or '*'
+  return names.some((name) => name === '*') ? '*' : names;
 };
 
 /**

@@ -12,9 +12,8 @@
  */
 
 import { constants, existsSync, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../platform/environment.js';
+import { homeFolder, type ProcessEnvironment } from '../../platform/environment.js';
 import {
   entriesIn,
   entryStatus,
@@ -369,7 +368,7 @@ export const secretPlaces = ({
   readonly environment: ProcessEnvironment;
   readonly userPlaces: FoundPlaces;
 }): readonly string[] => {
-  const home = findHome(environment.HOME ?? homedir());
+  const home = findHome(homeFolder(environment));
   const named = SECRET_VARIABLES.flatMap((name) => environment[name] ?? []).filter(
     (value) => path.isAbsolute(value) && value !== '/',
   );

@@ -3,9 +3,11 @@
  * mounts of bubblewrap.
  *
  * A profile is a list of rules; of those that match an act, the last one decides. The kernel
- * compares real paths, as they lie on the disk, at the time of the act. So nothing that a command
- * exchanges or creates later gets around a rule, but a rule with another spelling of a path would
- * match nothing.
+ * compares real paths, as they lie on the disk, at the time of the act, so a rule with another
+ * spelling of a path would match nothing. A rule for a folder and all below holds whatever a
+ * command exchanges or creates later. One for a protected name with a folder (`.github/workflows`)
+ * does not: a folder that holds `workflows` can be moved to `.github`. protected-files.ts finds
+ * that after the command, and sets the files aside.
  *
  * Names of folders come from cloned repositories. None of them stands in the text of a profile:
  * paths are parameters. The exception are patterns, which hold letters, digits and `/` alone.
@@ -158,7 +160,7 @@ export const seatbeltProfile = (contents: SeatbeltPlaces): SeatbeltProfile => {
     rules.add(`${right === 'write' ? 'allow' : 'deny'} file-write*`, 'subpath', [place]);
   }
   if (writableWorkspace !== null) closeNames(rules, writableWorkspace, allowed);
-  // A folder above a closed place would take it along, and leave its path free.
+  // Moving a folder above a closed place would take that along, and leave its path free.
   const firm = [...closed, ...writable, ...masked].flatMap((place) => [
     ...foldersAbove(place).filter((one) => writable.some((outer) => isWithin(one, outer))),
     ...(writable.includes(place) ? [place] : []),

@@ -1,6 +1,13 @@
 /**
- * Shell text around commands: the parked shell (command-shell.sh), which waits in its fence (the
- * sandbox around one command), and the marks in what the command prints.
+ * Shell text around commands: what a parked shell is told, and the marks in what a command prints.
+ *
+ * A parked shell (command-shell.sh) waits in its fence, the sandbox around one command, for one
+ * line on its stdin. launcher.sh writes the line: the word `go` and our shell text. In the mode
+ * `parked` the shell then runs the file with the command, which evaluates the line; in the mode
+ * `open` the line itself is the command. In the mode `run` nothing waits. The end of the output is
+ * marked twice: `LEFT_BEHIND` by command-shell.sh, `ENDED` by launcher.sh. A command may print the
+ * marks itself: `ENDED` counts only with an exit code, and a false `LEFT_BEHIND` changes a note in
+ * its result.
  */
 
 import { readFileSync } from 'node:fs';
@@ -32,25 +39,22 @@ const isExportable = (name: string): boolean => /^[A-Za-z_]\w*$/.test(name) && !
 /** A script without its comments, so that lists of processes stay readable. */
 export const withoutComments = (script: string): string => script.replace(/^ *#.*\n/gm, '');
 
-let commandScript: string | null = null;
-
-/** Read with the first command. The bundler puts the text in place of the call. */
-const readCommandScript = (): string => {
-  commandScript ??= withoutComments(
-    readFileSync(new URL('./command-shell.sh', import.meta.url), 'utf8'),
-  );
-  return commandScript;
-};
-
 /** Path inside the fence of the file with the command. */
 export const COMMAND_INSIDE = '/run/pawl/command';
 
 type ShellMode = 'parked' | 'open' | 'run';
 
+/** Read with the first command. */
+let commandScript: string | null = null;
+
 /** `mode`: wait in a fence, wait without one, or run at once. */
-const commandShell = (mode: ShellMode, words: readonly string[]): readonly string[] => [
-  ...[SYSTEM_SHELL, '-c', readCommandScript(), 'sh', mode, ...words],
-];
+const commandShell = (mode: ShellMode, words: readonly string[]): readonly string[] => {
+  // the bundler puts the text in place of the call
+  commandScript ??= withoutComments(
+    readFileSync(new URL('./command-shell.sh', import.meta.url), 'utf8'),
+  );
+  return [SYSTEM_SHELL, '-c', commandScript, 'sh', mode, ...words];
+};
 
 /** Program and arguments of the parked shell inside the fence. */
 export const parkedShell = (): readonly string[] => commandShell('parked', [COMMAND_INSIDE]);
@@ -104,7 +108,8 @@ const RUN_LINE = 'eval "$' + '{go#go}"';
 
 /**
  * The command in a subshell. Both of its outputs go to descriptor 3, the stream that we read.
- * `check`: shell text that runs before it, and ends the shell if the command must not start.
+ * `check`: shell text that runs before it, and ends the shell if the command must not start. Its
+ * last character is `;` or a line break.
  */
 export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
   const { program, words, environment, unwritten } = command;

@@ -11,6 +11,7 @@ import {
   type CallToolResult,
   Client,
   type ElicitRequestParams,
+  type FetchLike,
   type GetPromptResult,
   InsufficientScopeError,
   type JsonSchemaValidator,
@@ -94,8 +95,8 @@ export type ConnectOptions = ServerPlace & {
   readonly onClose: () => void;
 };
 
-/** For the SDK: the session sets the deadlines, and aborts the signal of a call. */
-const NO_TIMEOUT_MS = 2 ** 31 - 1;
+/** The session sets the deadlines, and aborts the signal of a call. */
+const until = (signal: AbortSignal) => ({ signal, timeout: 2 ** 31 - 1 });
 /** Pages of a list that are asked for. */
 const PAGES_MAX = 64;
 
@@ -126,7 +127,7 @@ const httpTransport = (
 ): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
-    fetch: mcpFetch(environment, messages),
+    fetch: watchRefusals(mcpFetch(environment, messages), login),
     reconnectionScheduler(reconnect, delayMs) {
       const timer = setTimeout(reconnect, Math.min(delayMs, RESUMED_AFTER_MS));
       return () => clearTimeout(timer);
@@ -188,7 +189,7 @@ const listOffers = async (
   signal: AbortSignal,
 ): Promise<RemoteOffers> => {
   const { prompts, resources } = client.getServerCapabilities() ?? {};
-  const asked = { signal, timeout: NO_TIMEOUT_MS };
+  const asked = until(signal);
   const list = async <T>(
     method: ListMethod,
     capability: object | undefined,
@@ -227,49 +228,47 @@ export const connectServer = async (
   const stdio = server.kind === 'stdio' ? stdioTransport(server, options, messages) : null;
   const login = server.kind === 'http' ? sessionLogin(server, options) : null;
   const transport = stdio ?? httpTransport(server as HttpServer, options, login, messages); // the other kind
-  const explain = async (error: unknown): Promise<unknown> =>
-    login === null ? error : login.explain(error);
+  const explained = async <T>(answer: Promise<T>): Promise<T> => {
+    try {
+      return await answer;
+    } catch (error) {
+      throw login === null ? error : await login.explain(error);
+    }
+  };
   const { signal } = options;
   const why = (): string | null => stdio?.why ?? null;
   try {
-    await client.connect(transport, { signal, timeout: NO_TIMEOUT_MS });
-    const { tools } = await client.listTools(undefined, { signal, timeout: NO_TIMEOUT_MS });
+    await client.connect(transport, until(signal));
+    const { tools } = await client.listTools(undefined, until(signal));
     return {
       tools,
       why,
       leftOut: () => messages.leftOut(),
       close: () => client.close(),
-      listOffers: (asking) => listOffers(client, messages, asking),
+      listOffers: (asking) => explained(listOffers(client, messages, asking)),
       getPrompt: (name, args, asking) =>
-        client.getPrompt(
-          { name, arguments: { ...args } },
-          { signal: asking, timeout: NO_TIMEOUT_MS },
-        ),
-      readResource: (uri, asking) =>
-        client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS }),
-      async call(tool, input, { signal: ofCall, onProgress }) {
-        try {
-          return await client.callTool(
+        explained(client.getPrompt({ name, arguments: { ...args } }, until(asking))),
+      readResource: (uri, asking) => explained(client.readResource({ uri }, until(asking))),
+      call: (tool, input, { signal: ofCall, onProgress }) =>
+        explained(
+          client.callTool(
             { name: tool, arguments: { ...input } },
             {
-              signal: ofCall,
-              timeout: NO_TIMEOUT_MS,
+              ...until(ofCall),
               onprogress: ({ progress, total, message }) =>
                 onProgress(progressText(progress, total, message)),
             },
-          );
-        } catch (error) {
-          throw await explain(error);
-        }
-      },
+          ),
+        ),
     };
   } catch (error) {
-    // The first fault is the reason: that the server has ended since says nothing, if we ended it.
+    // If we end the server ourselves, its end is no reason: only what was known before counts.
     const before = why();
-    await transport.close();
+    await attempt(() => transport.close()); // the error is what failed first
     const isKnown = error instanceof ProtocolError || error instanceof SdkError;
     const reason = error instanceof ProtocolError ? null : (before ?? (isKnown ? null : why()));
-    throw reason === null ? await explain(error) : new Error(reason, { cause: error });
+    if (reason !== null) throw new Error(reason, { cause: error });
+    return explained(Promise.reject(error));
   }
 };
 
@@ -290,9 +289,19 @@ type SessionLogin = AuthProvider & {
    * server asks for.
    */
   explain(error: unknown): Promise<unknown>;
+  /** Remembers the token that a response has refused: a later request may have another one. */
+  refused(response: Response, headers: Headers): void;
 };
 
 type LoginPlace = { readonly stateFolder: string; readonly environment: ProcessEnvironment };
+
+const watchRefusals =
+  (send: FetchLike, login: SessionLogin | null): FetchLike =>
+  async (url, init) => {
+    const response = await send(url, init);
+    if (response.status === 401) login?.refused(response, new Headers(init?.headers));
+    return response;
+  };
 
 /** Characters of a scope (RFC 6749 3.3). The server chooses it. */
 const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E ]{1,300}$/;
@@ -304,8 +313,7 @@ const ENDED = ['invalid_grant', 'invalid_client', 'unauthorized_client'];
 class StoredSessionLogin implements SessionLogin {
   readonly #server: HttpServer;
   readonly #place: LoginPlace;
-  /** The token of the last request. */
-  #used: string | undefined;
+  readonly #refused = new WeakMap<Response, string>();
   #renewing: Promise<void> | null = null;
 
   constructor(server: HttpServer, place: LoginPlace) {
@@ -315,13 +323,16 @@ class StoredSessionLogin implements SessionLogin {
 
   /** The SDK asks for it before each request. */
   async token(): Promise<string | undefined> {
-    this.#used = this.#read().tokens?.access_token;
-    return this.#used;
+    return this.#read().tokens?.access_token;
+  }
+
+  refused(response: Response, headers: Headers): void {
+    this.#refused.set(response, headers.get('authorization')?.replace('Bearer ', '') ?? '');
   }
 
   /** The SDK calls it when the server has refused the token, and then repeats the request. */
-  onUnauthorized(): Promise<void> {
-    this.#renewing ??= this.#renew(this.#used).finally(() => {
+  onUnauthorized({ response }: { readonly response: Response }): Promise<void> {
+    this.#renewing ??= this.#renew(this.#refused.get(response)).finally(() => {
       this.#renewing = null;
     });
     return this.#renewing;
@@ -331,12 +342,13 @@ class StoredSessionLogin implements SessionLogin {
     const { name } = this.#server;
     if (error instanceof InsufficientScopeError) {
       const scope = SCOPE.test(error.requiredScope ?? '') ? (error.requiredScope ?? null) : null;
-      // The next `pawl mcp login` asks for the old rights and the new one.
+      // The next `pawl mcp login` asks for the old rights and all that were missing since.
       if (scope !== null)
-        await this.#change(async (login) => ({
-          ...login,
-          wantedScope: [login.tokens?.scope, scope].filter(Boolean).join(' '),
-        }));
+        await this.#change(async (login) => {
+          const { wantedScope, tokens, askedScope } = login;
+          const scopes = [wantedScope, tokens?.scope || askedScope, scope].filter(Boolean);
+          return { ...login, wantedScope: [...new Set(scopes.join(' ').split(' '))].join(' ') };
+        });
       return new Error(
         `it asks for more rights${scope === null ? '' : ` (${scope})`}: pawl mcp login ${name}`,
       );
@@ -346,15 +358,15 @@ class StoredSessionLogin implements SessionLogin {
     return error;
   }
 
-  /** Renews the tokens, unless they differ from the one that was `used`: then they are new. */
-  async #renew(used: string | undefined): Promise<void> {
+  /** Renews the tokens, unless another one than theirs was refused: then they are new. */
+  async #renew(refused: string | undefined): Promise<void> {
     const { name } = this.#server;
     let ended = false;
     const needed = new Error(`it needs a login: pawl mcp login ${name}, or a header with a token`);
     if (this.#read().tokens === null) throw needed;
     await this.#change(async (login) => {
       if (login.tokens === null) throw needed;
-      if (login.tokens.access_token !== used) return null; // another process was faster
+      if (login.tokens.access_token !== refused) return null; // another process was faster
       const renewed = await attempt(() => this.#requestTokens(login));
       if (renewed.kind === 'done') return { ...login, tokens: renewed.value };
       const { fault } = renewed;

@@ -17,6 +17,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { PreparedCommand } from '../../command/command-sandbox.js';
 import { endTree, killNow, MARKER, type ProcessRoot } from '../../command/end-processes.js';
 import { createSessionSandbox } from '../../command/session-sandbox.js';
+import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
   findRepositoryProgram,
@@ -40,12 +41,14 @@ import type { ServerLog } from './server-log.js';
 
 /** Bytes of one line. */
 const LINE_MAX = 32 * 1024 * 1024;
-/** Characters on stdout that are no messages. */
+/** Characters on stdout that are no messages, of all lines of the server. */
 const GARBAGE_MAX = 8 * 1024 * 1024;
 /** Characters of such a line that are logged. */
 const LOGGED_MAX = 200;
 /** After the end of its stdin, and after SIGTERM, a server has this long to end. */
 const GRACE_MS = 500;
+/** How long to wait for the end of its sandbox, in ms. */
+const FINISH_MS = 5_000;
 const NEWLINE = 0x0a;
 
 type StdioOptions = {
@@ -111,10 +114,12 @@ export class StdioTransport implements Transport {
         marker,
         startedAt: Number(readProcess(child.pid).started),
       };
-    // `forget` takes it back.
+    // `forget`: the end of this program need not kill the server any more.
     const forget = atExit(() => this.#killAll());
-    const { promise: ended, resolve: end } = withResolver();
-    this.#ended = ended;
+    let end: () => void = () => undefined;
+    this.#ended = new Promise((resolve) => {
+      end = resolve;
+    });
 
     child.stdin?.on('error', () => undefined); // the server is gone, which `exit` reports
     child.stdout?.on('error', () => undefined); // the same
@@ -127,7 +132,7 @@ export class StdioTransport implements Transport {
       this.#killAll();
       this.#root = null; // its number may be used again
       forget();
-      void prepared.finish((line) => log.add(`${line}\n`)).then(end);
+      void prepared.finish((line) => log.add(`${line}\n`)).then(() => end());
     });
     child.once('close', () => this.onclose?.());
 
@@ -135,7 +140,7 @@ export class StdioTransport implements Transport {
       child.once('spawn', resolve);
       child.once('error', (error) => {
         forget();
-        void prepared.finish(() => undefined).then(end);
+        void prepared.finish(() => undefined).then(() => end());
         reject(error);
       });
     });
@@ -159,6 +164,7 @@ export class StdioTransport implements Transport {
       await this.#endsWithin(GRACE_MS);
     }
     if (this.#root !== null) await endTree(this.#root);
+    await this.#endsWithin(FINISH_MS);
     child.stdout?.destroy();
     child.stderr?.destroy();
   }
@@ -198,6 +204,7 @@ export class StdioTransport implements Transport {
       this.#bytes = 0;
       rest = rest.subarray(at + 1);
       this.#read(line);
+      if (this.#child?.stdout?.destroyed === true) return; // it was given up
     }
     if (rest.length === 0) return;
     this.#pieces.push(rest);
@@ -231,15 +238,6 @@ export class StdioTransport implements Transport {
     this.#killAll();
   }
 }
-
-/** A promise, and the function that resolves it. */
-const withResolver = (): { readonly promise: Promise<void>; resolve(): void } => {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve: () => resolve() };
-};
 
 // ---- How a server becomes a process ----
 
@@ -356,8 +354,12 @@ const prepareSandboxed = async (
     return {
       ...prepared,
       async finish(tell) {
-        for (const line of await prepared.finish()) tell(line);
-        await sandboxes.close();
+        const finished = await attempt(async () => {
+          for (const line of await prepared.finish()) tell(line);
+        });
+        const closed = await attempt(() => sandboxes.close());
+        // the server has ended: the log is all that a fault can change
+        for (const end of [finished, closed]) if (end.kind === 'fault') tell(end.fault.message);
       },
     };
   } catch (error) {

@@ -30,7 +30,7 @@ type PendingLogin = {
   /** The secret of PKCE, which proves that the same program began the login. */
   readonly verifier: string;
   readonly redirectUrl: string;
-  /** What it has brought already. Absent: that is stored beside, if there were no tokens. */
+  /** What this login has stored already. Absent: that stands beside, if there were no tokens. */
   readonly begun?: Pick<StoredLogin, 'client' | 'discovery' | 'askedScope'>;
 };
 
@@ -145,7 +145,8 @@ export const removeLogin = async (stateFolder: string, server: HttpServer): Prom
 export const loginSecrets = (stateFolder: string, server: HttpServer): readonly string[] => {
   const { client, tokens, pending } = readLogin(stateFolder, server);
   const clients = [client, pending?.begun?.client].map((one) => one?.client_secret);
-  const secrets = [tokens?.access_token, tokens?.refresh_token, ...clients];
+  const { access_token: access, refresh_token: refresh, id_token: identity } = tokens ?? {};
+  const secrets = [access, refresh, identity, pending?.verifier, ...clients];
   return secrets.filter((secret) => typeof secret === 'string');
 };
 

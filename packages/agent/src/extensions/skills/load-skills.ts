@@ -73,9 +73,10 @@ export const loadPromptFiles = async (
           `it is not used: ${first.file} has the same name, ${name}`,
           isReplaced ? 'replaced' : 'note',
         );
-      else byName.set(name, loaded.file);
-      if (first === undefined && isTaken)
-        note(`/${name} is a command of Pawl; only the model can load this skill`);
+      else {
+        byName.set(name, loaded.file);
+        if (isTaken) note(`/${name} is a command of Pawl; only the model can load this skill`);
+      }
     }
   }
   const files = [...byName.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
@@ -261,8 +262,8 @@ const longestLength = (skills: readonly PromptFile[], budget: number): number =>
 export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
   const all = files.filter(({ offered }) => offered === 'toModel');
   if (all.length === 0) return { skills: [], section: null, warning: '' };
-  // The word `project` comes before `user`.
-  const byOwner = [...all].sort((one, other) => (one.place.owner < other.place.owner ? -1 : 1));
+  const rank = ({ place }: PromptFile): number => (place.owner === 'project' ? 0 : 1);
+  const byOwner = [...all].sort((one, other) => rank(one) - rank(other));
   const budget = CHARACTERS_MAX - INTRO.length - omission(all.length).length;
   const chosen = new Set(fitting(byOwner.slice(0, OFFERED_MAX), budget));
   const skills = all.filter((one) => chosen.has(one));

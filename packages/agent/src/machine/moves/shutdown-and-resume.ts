@@ -126,16 +126,21 @@ export const keepInput = (
  */
 
 /**
- * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned
- * spending calls are closed: no report can come any more.
+ * The session in its new epoch. Ids of abandoned spending calls are closed: no report can come any
+ * more.
  */
-const openEpoch = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
+const enterEpoch = (state: RestingState, { epoch }: On<'Resumed'>): SessionUpdate => {
   const running = spendingIds(state);
   // Reservations of the old process count as spent, since its cost can't be reported any more.
-  const { session, actions: notices } = settleLost(state.session, running);
+  const { session, actions } = settleLost(state.session, running);
   const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || running.includes(id));
-  const renewed = changeSession(session, { epoch: event.epoch, unaccounted });
-  const { session: timed, actions } = resumeClock(renewed, event);
+  return { session: changeSession(session, { epoch, unaccounted }), actions };
+};
+
+/** The same, with the time limit of the turn continued. */
+const openEpoch = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
+  const { session, actions: notices } = enterEpoch(state, event);
+  const { session: timed, actions } = resumeClock(session, event);
   return { session: timed, actions: [...notices, ...actions] };
 };
 
@@ -236,9 +241,7 @@ export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo
 export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
   const { state, actions } = forceBatch(dropStartingIds(batch), event);
   // Without the time limit, since the turn ends with this step.
-  const { session: lost, actions: notices } = settleLost(state.session, spendingIds(state));
-  const { epoch, unaccounted } = openEpoch(withSession(state, lost), event).session;
-  const session = changeSession(lost, { epoch, unaccounted });
+  const { session, actions: notices } = enterEpoch(state, event);
   return go(changeBatch(state, { session }), ...actions, ...notices);
 };
 

@@ -1,6 +1,10 @@
-/** Rows of programs that read, search, change, pack and convert files. */
+/**
+ * Rows of programs that read, search, change, pack and convert files. `Program` in program.ts says
+ * what the fields of a row mean. `filters` is tried on all words, each behind a blank. Files that
+ * an archive or a patch names are no losses: no word shows them.
+ */
 
-import { isGenerated } from '../paths.js';
+import { isGenerated, wordSet } from '../paths.js';
 import {
   type Arguments,
   copies,
@@ -104,7 +108,7 @@ const editedInPlace = (
 
 const sedLosses: ReadLosses = (words) => {
   const args = readArguments(words, '-e -f -l --expression --file --line-length');
-  const isInPlace = args.options.some((option) => /^(-[nErsuz]*i|--in-place)/.test(option));
+  const isInPlace = args.options.some((option) => /^(-[aElnrsuz]*[iI]|--i)/.test(option));
   return [
     ...(isInPlace ? editedInPlace(args) : []),
     ...productsInScript(words, /(?:^|[/;{}\n\d$, ])[gpiI\d]*w\s*([^\s;}]+)/g),
@@ -167,7 +171,7 @@ const isRiskyInSed = (word: string, words: Words, index: number): boolean => {
 };
 
 const isRiskyInAwk = (word: string): boolean =>
-  /system|getline|[|>]|^-[fiElW]|^--(file|include|exec|load)|@/.test(word);
+  /system|getline|[|>]|^-[dDEfiloWp]|^--(d|e|fil|i|lo|pr)|@/.test(word);
 
 const EDITING: Rows = {
   'sed gsed': {
@@ -220,24 +224,30 @@ const findLosses: ReadLosses = (words) => {
   const deletesGenerated =
     pattern?.kind === 'path' && !isAlternative && isGenerated(pattern.text.replace(/^\*/, 'x'));
   if (deletesGenerated) return fileLosses(written);
-  // the folders stand before the first test or action
-  const end = texts.findIndex(
-    (text) => text !== null && /^([-(!]|,$)/.test(text) && !/^-[HLP]$/.test(text),
+  // the folders stand behind the options, before the first test or action
+  const start = texts.findIndex(
+    (text, index) => !FIND_OPTION.test(text ?? '') && texts[index - 1] !== '-D',
   );
-  const roots = words
-    .slice(0, end)
-    .filter(({ kind }, index) => kind !== 'path' || !/^-[HLP]$/.test(texts[index] ?? ''));
+  const end = texts.findIndex((text, index) => index >= start && /^([-(!]|,$)/.test(text ?? ''));
+  const roots = words.slice(start, end);
   return fileLosses([...written, ...(roots.length === 0 ? [HERE] : roots)]);
 };
 
-/** Options of `find` that are no tests: with these alone it deletes everything in the folder. */
-const FIND_EVERYTHING = /^(-delete|-depth|-d|-H|-L|-P|-xdev|-mount|-mindepth|-maxdepth|\d+)$/;
+/** Options of `find` that stand before the folders. */
+const FIND_OPTION = /^-([dEfHLPsxX]+|O\d|D|-)$/;
 
-/** Whether `find` has no test, so that it deletes everything. */
+/** Words of `find` that are no tests: with these alone it deletes everything in the folder. */
+const FIND_EVERYTHING = wordSet(`
+  -delete -depth -xdev -mount -mindepth -maxdepth -true -a -and -noleaf -follow -daystart -warn
+  -nowarn -ignore_readdir_race -print -print0 -printf -ls -fprint -fprint0 -fprintf -fls`);
+
+/** Whether `find` has no test but for files (`-type f`), so that it deletes everything. */
 const findsAll = (words: Words): boolean =>
-  !words
-    .slice(1)
-    .some((word) => word === null || (word.startsWith('-') && !FIND_EVERYTHING.test(word)));
+  words.slice(1).every((word, index, all) => {
+    if (word === null) return false;
+    if (!word.startsWith('-') || FIND_OPTION.test(word) || FIND_EVERYTHING.has(word)) return true;
+    return word === '-type' && /f/.test(all[index + 1] ?? '');
+  });
 
 /**
  * Replaces words that contain the placeholder by null, since their value is known only at run time.
@@ -245,12 +255,14 @@ const findsAll = (words: Words): boolean =>
 export const withPlaceholder = (words: Words, placeholder: string): Words =>
   words.map((word) => (word?.includes(placeholder) ? null : word));
 
-/** The commands after `-exec` and similar options of `find` and `fd`. */
-const runsAfter = (words: Words, options: RegExp): Meaning => {
+/** The commands after `-exec` and similar options: `;` ends one, with `find` also `{} +`. */
+const runsAfter = (words: Words, options: RegExp, program: 'find' | 'fd'): Meaning => {
   const commands = words.flatMap((word, index): readonly Words[] => {
     if (word === null || !options.test(word)) return [];
     const rest = words.slice(index + 1);
-    const end = rest.findIndex((one) => one === ';' || one === '+');
+    const end = rest.findIndex(
+      (one, at) => one === ';' || (program === 'find' && one === '+' && rest[at - 1] === '{}'),
+    );
     return [withPlaceholder(end < 0 ? rest : rest.slice(0, end), '{}')];
   });
   const runs = words.findIndex((word) => word !== null && options.test(word)) + 1;
@@ -261,7 +273,7 @@ const runsAfter = (words: Words, options: RegExp): Meaning => {
 const fdRuns = (words: Words): Meaning =>
   words.some((word) => /^(-[HIusigFalLp01q]*[xX].|--exec(-batch)?=)/s.test(word ?? ''))
     ? { unclear: 'fd runs what stands in its option', mayRun: 1 }
-    : runsAfter(words, /^(-[HIusigFalLp01q]*[xX]|--exec|--exec-batch)$/);
+    : runsAfter(words, /^(-[HIusigFalLp01q]*[xX]|--exec|--exec-batch)$/, 'fd');
 
 const LINES = /^ (?:head|tail)( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/;
 
@@ -292,7 +304,7 @@ const READING: Rows = {
   'shuf gshuf': { reads: 'always', losses: { writes: '-o --output' } },
   'find gfind': {
     reads: 'always',
-    runs: (words) => runsAfter(words, /^(-exec|-execdir|-ok|-okdir|--exec|--exec-batch)$/),
+    runs: (words) => runsAfter(words, /^(-exec|-execdir|-ok|-okdir|--exec|--exec-batch)$/, 'find'),
     risky: '-delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls',
     losses: findLosses,
     deletes: findsAll,
@@ -349,7 +361,10 @@ const tarLosses: ReadLosses = (words) => {
   const cluster = first?.kind === 'path' && /^[a-zA-Z]+$/.test(first.text) ? first.text : '';
   if (cluster !== '') return /[cru]/.test(cluster) && /f/.test(cluster) ? products([rest[0]]) : [];
   const args = readArguments(words, '-f --file');
-  const isMade = hasOption(args, '-c -r --create --append');
+  const isMade = hasOption(
+    args,
+    '-c -r -u -A --create --append --update --catenate --concatenate --delete',
+  );
   return isMade ? products(listValues(args, '-f --file')) : [];
 };
 
@@ -359,13 +374,17 @@ const pieces = (prefix: FileWord): readonly FileLoss[] =>
     ? products([{ kind: 'pattern', text: `${prefix.text.replace(/[\\*?[\]{}]/g, '\\$&')}*` }])
     : products([prefix]);
 
+const SPLIT_VALUED = `
+  -a -b -C -l -n -t --bytes --lines --number --line-bytes --suffix-length --additional-suffix
+  --separator --filter`;
 const splitLosses: ReadLosses = (words) => {
-  const { operands } = readArguments(words, '-a -b -C -l -n -t --bytes --lines --number');
+  const { operands } = readArguments(words, SPLIT_VALUED);
   return pieces(operands[1] ?? { kind: 'path', text: 'x' });
 };
 
 const csplitLosses: ReadLosses = (words) => {
-  const prefix = listValues(readArguments(words, '-f --prefix -n -b'), '-f').at(-1);
+  const args = readArguments(words, '-f --prefix -n --digits -b --suffix-format');
+  const prefix = listValues(args, '-f --prefix').at(-1);
   return pieces(prefix ?? { kind: 'path', text: 'xx' });
 };
 
@@ -416,7 +435,10 @@ const PACKING: Rows = {
   'gpg iconv xmllint': { losses: { makes: '-o --output' } },
   pandoc: { losses: { writes: '-o --output' } },
   dot: { losses: { makes: '-o' } },
-  openssl: { risky: '-engine -out -config', losses: { writes: '-out' } },
+  openssl: {
+    risky: '-engine -out -keyout -CAserial -writerand -config',
+    losses: { writes: '-out -keyout -CAserial -writerand' },
+  },
   pg_dump: { losses: { makes: '-f --file' } },
   mysqldump: { losses: { makes: '-r --result-file' } },
 };

@@ -91,7 +91,7 @@ export const showName = (name: string): string => Buffer.from(name, 'latin1').to
 /** The name of a path of Node. */
 export const toName = (text: string): string => Buffer.from(text).toString('latin1');
 
-/** Whether two states are certainly the same. */
+/** Whether two states are certainly the same; each is made with its fields in the same order. */
 export const isSameState = (one: FileState, other: FileState): boolean =>
   one.kind !== 'notKept' && JSON.stringify(one) === JSON.stringify(other);
 
@@ -161,7 +161,7 @@ export const composeChanges = <State>(
   isSame: (one: State, other: State) => boolean,
 ): readonly Target<State>[] => {
   const targets = new Map<string, Target<State>>();
-  /** Paths that go back no further. */
+  /** Paths that go back no further, from the newest change to the oldest. */
   const broken = new Set<string>();
   for (const { by, changes } of manifests.toReversed())
     for (const { path, before, after, origin } of changes.toReversed()) {

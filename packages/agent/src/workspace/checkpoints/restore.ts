@@ -32,6 +32,7 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
+import { attemptNow } from '../../platform/attempt.js';
 import { descriptorPath, errorCode, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
 import {
   type HeldWorkspaceFolder,
@@ -76,8 +77,8 @@ export const performPlan = async (
   // the index of a change is in its draft's name, so that a later run of the plan finds the draft
   const numbers = new Map(changes.map(({ path }, index) => [path, index]));
   const failed = new Map(clearDrafts(workspace, changes, prefix));
-  for (const [index, phase] of PHASES.entries())
-    for (const [at, change] of sortForPhase(changes, index).entries()) {
+  for (const phase of PHASES)
+    for (const [at, change] of sortForPhase(changes, phase).entries()) {
       if (!phase.concerns(change) || failed.has(change.path)) continue;
       if (at % 16 === 0) await nextTurn();
       const step = { workspace, store, change, draftName: `${prefix}-${numbers.get(change.path)}` };
@@ -89,9 +90,12 @@ export const performPlan = async (
 };
 
 /** Inner folders are removed before those around them, and added after them. */
-const sortForPhase = (changes: readonly PathChange[], phase: number): readonly PathChange[] => {
+const sortForPhase = (
+  changes: readonly PathChange[],
+  { innerFirst = false }: Phase,
+): readonly PathChange[] => {
   const sorted = [...changes].sort((one, other) => (one.path < other.path ? -1 : 1));
-  return phase === FOLDER_REMOVAL ? sorted.reverse() : sorted;
+  return innerFirst ? sorted.reverse() : sorted;
 };
 
 /** Whether a path becomes another kind of thing, in two phases: a kill may come between them. */
@@ -110,12 +114,18 @@ const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
   try {
     return await phase.run(step);
   } catch (error) {
-    const code = errorCode(error);
-    if (code === 'ELOOP') return ELSEWHERE;
-    if (code === '') throw error; // not from the file system
-    if (code === 'ENOENT' || code === 'ENOTDIR') return CHANGED_SINCE;
-    return `it can’t be changed (${code})`;
+    return explainFailure(error);
   }
+};
+
+/** Why a path can't be changed. Throws the error if it is not from the file system. */
+const explainFailure = (error: unknown): string => {
+  const code = errorCode(error);
+  if (code === 'ELOOP') return ELSEWHERE;
+  if (code === '') throw error;
+  if (code === 'ENOENT' || code === 'ENOTDIR') return CHANGED_SINCE;
+  if (code === 'ENOTEMPTY') return OTHERS_INSIDE;
+  return `it can’t be changed (${code})`;
 };
 
 /**
@@ -136,17 +146,19 @@ const clearDrafts = (
           const name = entry.toString('latin1');
           if (!name.startsWith(prefix)) continue;
           const change = changes[Number.parseInt(name.slice(prefix.length + 1), 10)];
-          const isOld = name.endsWith('.old') && change !== undefined;
-          const base = isOld ? splitName(change.path)[1] : '';
-          const why = isOld ? settleAside(held.at(base), held.at(name), change) : null;
-          if (!isOld) remove(held.at(name));
-          else if (why !== null) failed.set(change.path, why);
+          if (!name.endsWith('.old') || change === undefined) remove(held.at(name));
+          else {
+            const base = held.at(splitName(change.path)[1]);
+            const settled = attemptNow(() => settleAside(base, held.at(name), change));
+            const why = settled.kind === 'done' ? settled.value : explainFailure(settled.fault);
+            if (why !== null) failed.set(change.path, why);
+          }
         }
       } finally {
         held.close();
       }
     } catch (error) {
-      // the folder is gone, or elsewhere: then nothing of ours is in it
+      // the folder is gone, elsewhere or closed to us: then no file that was moved away is in it
       if (errorCode(error) === '') throw error;
     }
   }
@@ -190,6 +202,7 @@ const CHANGED_TWICE =
   'somebody else changed it twice meanwhile; their first text is in a file beside it, .pawl-rewind…';
 const ELSEWHERE = 'its folder is a symlink now';
 const MISSING_CONTENT = 'its content is not in the store of checkpoints';
+const OTHERS_INSIDE = 'other files are in it';
 
 /** Whether a file or link has the expected content. */
 const hasState = (place: Buffer, expected: FileState): boolean => {
@@ -238,7 +251,10 @@ const writeDraft = async ({ store, change }: Step, draft: Buffer): Promise<boole
 const hasNoLinks = (error: unknown): boolean =>
   ['EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS'].includes(errorCode(error));
 
-/** Moves a file or link to a place where nothing is. False: something is there. */
+/**
+ * Moves a file or link to a place where nothing is. False: something is there. Without hard links,
+ * a file that is saved there in the same moment is lost.
+ */
 const put = (from: Buffer, target: Buffer): boolean => {
   try {
     const moved = loadIn(from);
@@ -248,6 +264,7 @@ const put = (from: Buffer, target: Buffer): boolean => {
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false;
     if (!hasNoLinks(error)) throw error;
+    if (inodeAt(target) !== null) return false;
     renameSync(from, target);
   }
   remove(from);
@@ -330,11 +347,9 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
   try {
     if (!(await writeDraft(step, draft))) return MISSING_CONTENT;
     const isThere = lookAt(step.workspace, step.change.path) !== null;
-    return isThere
-      ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change)
-      : put(draft, held.at(base))
-        ? null
-        : CHANGED_SINCE;
+    const target = held.at(base);
+    if (!isThere) return put(draft, target) ? null : CHANGED_SINCE;
+    return replace(draft, target, held.at(`${step.draftName}.old`), step.change);
   } finally {
     try {
       remove(draft);
@@ -351,8 +366,8 @@ const changeFolder = (step: Step, work: (target: Buffer) => void): string | null
   try {
     work(held.at(base));
   } catch (error) {
-    // other files are in it, so it stays; or it is there already
-    if (!['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(errorCode(error))) throw error;
+    // it is there already, or gone
+    if (!['EEXIST', 'ENOENT'].includes(errorCode(error))) throw error;
   } finally {
     held.close();
   }
@@ -365,6 +380,7 @@ const changeFolder = (step: Step, work: (target: Buffer) => void): string | null
 type Phase = {
   readonly concerns: (change: PathChange) => boolean;
   readonly run: (step: Step) => Promise<string | null> | string | null;
+  readonly innerFirst?: boolean;
 };
 
 const OWN_ACCESS = 0o700;
@@ -381,9 +397,6 @@ const setMode = (folder: Buffer, mode: number): void => {
   }
 };
 
-/** The index of the phase that removes folders. */
-const FOLDER_REMOVAL = 2;
-
 /** In this order, a folder never stands in the way of a file, nor the other way round. */
 const PHASES: readonly Phase[] = [
   {
@@ -399,6 +412,7 @@ const PHASES: readonly Phase[] = [
   {
     concerns: ({ before, after }) => before.kind === 'folder' && after.kind !== 'folder',
     run: (step) => changeFolder(step, rmdirSync),
+    innerFirst: true,
   },
   {
     concerns: ({ before, after }) => before.kind !== 'folder' && after.kind === 'folder',

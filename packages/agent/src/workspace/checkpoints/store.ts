@@ -7,7 +7,8 @@
  * 2. An object is written under another name, synced and renamed: it is whole or absent. Many at
  *    once are not synced, which would take minutes. A power cut within the next half minute could
  *    lose one, which its hash then shows.
- * 3. Each session has a list of its manifests. What no list reaches is removed by `pruneStores`.
+ * 3. Each session has a list of its manifests. Of a store that is over its limit, `pruneStores`
+ *    removes what no list reaches first.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -175,18 +176,18 @@ export class CheckpointStore {
   }
 
   /** The file with the hashes of a session's manifests. */
-  #list(sessionId: string): string {
+  #listFile(sessionId: string): string {
     return path.join(this.folder, 'sessions', sessionId);
   }
 
   /** The file with a session's last scan of the workspace, for its next process. */
   scanFile(sessionId: string): string {
-    return `${this.#list(sessionId)}.scan`;
+    return `${this.#listFile(sessionId)}.scan`;
   }
 
   /** The file that says which calls run whose changes are in no checkpoint yet. */
   callsFile(sessionId: string): string {
-    return `${this.#list(sessionId)}.calls`;
+    return `${this.#listFile(sessionId)}.calls`;
   }
 
   /** Where folder-watch.ts makes files of which only the events count. */
@@ -197,7 +198,7 @@ export class CheckpointStore {
   /** Stores a manifest and adds it to the list of the session. */
   async addManifest(sessionId: string, manifest: Manifest): Promise<string> {
     const sha256 = await this.put(encodeManifest(manifest));
-    const list = this.#list(sessionId);
+    const list = this.#listFile(sessionId);
     await mkdir(path.dirname(list), { recursive: true, mode: 0o700 });
     await appendFile(list, `${sha256}\n`, { mode: 0o600 });
     return sha256;
@@ -211,7 +212,7 @@ export class CheckpointStore {
 
   /** The manifests of a session, the oldest first. */
   async listed(sessionId: string): Promise<readonly string[]> {
-    const list = (await readOrNull(this.#list(sessionId)))?.toString('utf8') ?? '';
+    const list = (await readOrNull(this.#listFile(sessionId)))?.toString('utf8') ?? '';
     return list.split('\n').filter((line) => line !== '');
   }
 
@@ -228,8 +229,8 @@ export class CheckpointStore {
 
   /** Removes what belongs to a session alone. Its objects are removed by `pruneStores`. */
   async forget(sessionId: string): Promise<void> {
-    const files = [this.#list, this.scanFile, this.callsFile];
-    for (const file of files) await rm(file.call(this, sessionId), { force: true });
+    const files = [this.#listFile(sessionId), this.scanFile(sessionId), this.callsFile(sessionId)];
+    for (const file of files) await rm(file, { force: true });
     await rm(this.marksFolder(sessionId), { recursive: true, force: true });
   }
 }
@@ -355,15 +356,24 @@ export const pruneStores = async (
   const busy = new Set<string>();
   for (const { store, sessionId } of oldest)
     if (sessionId !== own?.sessionId && (await isOpen(sessionId))) busy.add(store);
-  for (const session of oldest) {
-    const bytes = sizes.stores.find(({ folder }) => folder === session.store)?.bytes ?? 0;
-    const hasRoom = sizes.bytes <= ALL_BYTES_MAX && bytes <= STORE_BYTES_MAX;
-    if (busy.has(session.store) || session.sessionId === own?.sessionId) continue;
-    if (hasRoom && !isNeedless(session.sessionId)) continue;
-    await new CheckpointStore(session.store).forget(session.sessionId);
-    await sweep(session.store, own?.keep() ?? []);
-    removed.push(session);
+  const hasRoom = (store: string): boolean => {
+    const bytes = sizes.stores.find(({ folder }) => folder === store)?.bytes ?? 0;
+    return sizes.bytes <= ALL_BYTES_MAX && bytes <= STORE_BYTES_MAX;
+  };
+  const makeRoom = async (store: string): Promise<void> => {
+    await sweep(store, own?.keep() ?? []);
     sizes = await checkpointSizes(stateFolder);
+  };
+  for (const { folder } of sizes.stores)
+    if (!busy.has(folder) && !hasRoom(folder)) await makeRoom(folder);
+  for (const session of oldest) {
+    const { store, sessionId } = session;
+    if (busy.has(store) || sessionId === own?.sessionId) continue;
+    if (hasRoom(store) && !isNeedless(sessionId)) continue;
+    if (await isOpen(sessionId)) continue; // opened meanwhile
+    await new CheckpointStore(store).forget(sessionId);
+    removed.push(session);
+    await makeRoom(store);
   }
   return removed;
 };

@@ -124,6 +124,28 @@ test('expired tokens are renewed once for several calls, and an ended login is s
   await assert.rejects(connection().listTools(), /it needs a login: pawl mcp login web/);
 });
 
+test('a request that is refused after the renewal renews nothing', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const live = connection();
+  await live.listTools();
+  issuer.expire();
+  issuer.seen.length = 0;
+  let release: (() => void) | null = null;
+  server.beforeRefusal = () => {
+    server.beforeRefusal = async () => undefined;
+    return new Promise((resolve) => {
+      release = resolve;
+    });
+  };
+  const first = act(live);
+  await until('the first request', () => release !== null);
+  assert.deepEqual([await act(live), await act(live)], ['acted', 'acted']);
+  (release as (() => void) | null)?.();
+  assert.equal(await first, 'acted');
+  assert.deepEqual(issuer.seen, ['/token']);
+});
+
 const CALLER = `
   import { createConnection } from './packages/agent/src/extensions/mcp/connection.js';
   const [settings = '', stateFolder = ''] = process.argv.slice(2);
@@ -303,11 +325,18 @@ test('a server that moves to another issuer gets no token of the old one there, 
 test('a call that needs more rights says so, and the next login asks for them', async (t) => {
   const { issuer, server, options, connection } = await stage(t);
   await logIn(server.settings, options, agrees);
+  // it may leave out the scope if that is as asked for
+  await changeLogin(options.stateFolder, server.settings, async ({ tokens, ...login }) => ({
+    ...login,
+    tokens: tokens === null ? null : { ...tokens, scope: '' },
+  }));
   server.callScope = 'write';
   await assert.rejects(act(connection()), /it asks for more rights \(write\): pawl mcp login web/);
+  server.callScope = 'admin';
+  await assert.rejects(act(connection()), /it asks for more rights \(admin\): pawl mcp login web/);
   assert.deepEqual(await logIn(server.settings, options, agrees), { kind: 'done' });
   assert.equal(await act(connection()), 'acted');
-  assert.deepEqual([...issuer.valid.values()].at(-1), 'read write');
+  assert.deepEqual([...issuer.valid.values()].at(-1), 'read write admin');
 });
 
 test('a server that asks for a login again and again is given up after three', async (t) => {

@@ -192,6 +192,8 @@ export type GuardedServer = {
   issuedBy: AuthorizationServer;
   /** The scope that calls of tools need; null for none. */
   callScope: string | null;
+  /** Each refusal of a token waits for it. */
+  beforeRefusal: () => Promise<void>;
 };
 
 /** An MCP server with one tool, `act`. */
@@ -224,7 +226,10 @@ export const guardedServer = async (
     if (token !== '') guarded.tokens.push(token);
     const granted = guarded.issuedBy.valid.get(token);
     const body = await bodyOf(incoming);
-    if (granted === undefined) return challenge(outgoing, 401, '');
+    if (granted === undefined) {
+      await guarded.beforeRefusal();
+      return challenge(outgoing, 401, '');
+    }
     const { callScope } = guarded;
     if (
       callScope !== null &&
@@ -247,6 +252,7 @@ export const guardedServer = async (
     tokens: [],
     issuedBy,
     callScope: null, // it has a url
+    beforeRefusal: async () => undefined,
   };
   return guarded;
 };
