@@ -496,7 +496,8 @@ const composeInstructions = async (
   { workspace, preset, clock, settingsAndProbe, writtenRules = [] }: InstructionInputs,
   report: (fault: Error) => void,
 ): Promise<string> => {
-  const { findAgentsBelow, instructionsFor, loadAgentsFiles } = await import('./instructions.js');
+  const { findAgentsBelow, loadAgentsFiles } = await import('./agents-files.js');
+  const { instructionsFor } = await import('./instructions.js');
   const [{ files, warnings }, agentsBelow, gitBranch] = await Promise.all([
     loadAgentsFiles(workspace, (file) => !isRestricted(file, workspace, writtenRules)),
     findAgentsBelow(workspace),
