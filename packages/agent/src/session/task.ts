@@ -138,8 +138,12 @@ const reportCalls = (child: AgentSession, { workspace, progress }: ToolContext):
     if (call !== undefined) progress(`${call.judged.tool} ${callTitle(call.judged, workspace)}\n`);
   });
 
-/** Waits until the task's turn has ended, closes its session, and gives the outcome. */
-const awaitTask = async (child: AgentSession, context: ToolContext): Promise<ToolOutcome> => {
+/** Sends the prompt, if any, waits until the task's turn has ended, and closes its session. */
+const awaitTask = async (
+  child: AgentSession,
+  context: ToolContext,
+  prompt: string | null,
+): Promise<ToolOutcome> => {
   const sessionId = child.id;
   const stopReporting = reportCalls(child, context);
   // If it can't be sent, the session has ended, and there is nothing to cancel.
@@ -147,8 +151,12 @@ const awaitTask = async (child: AgentSession, context: ToolContext): Promise<Too
   const end = (): void => void attempt(() => child.close());
   context.signal.addEventListener('abort', cancel, { once: true });
   context.force.addEventListener('abort', end, { once: true });
-  if (context.signal.aborted) cancel();
-  const idling = await attempt(() => child.idle());
+  if (context.force.aborted) end();
+  const idling = await attempt(async () => {
+    if (prompt !== null) await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+    if (context.signal.aborted) cancel();
+    return child.idle();
+  });
   stopReporting();
   context.signal.removeEventListener('abort', cancel);
   context.force.removeEventListener('abort', end);
@@ -177,8 +185,7 @@ const runTask = async (
   const { batchId, callId } = context;
   const settings = readingTaskSettings(sessions.settings(), remaining, maxUsd);
   const child = await sessions.start(settings, { batchId, callId });
-  await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
-  return awaitTask(child, context);
+  return awaitTask(child, context, prompt);
 };
 
 const hasEnded = ({ name }: State): boolean =>
@@ -196,9 +203,7 @@ const resumeTask = async (
     return taskOutcome(state, sessionId, context);
   }
   const child = await sessions.reopen(sessionId);
-  if (child.current.name === 'Ready')
-    await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
-  return awaitTask(child, context);
+  return awaitTask(child, context, child.current.name === 'Ready' ? prompt : null);
 };
 
 /**
