@@ -5,7 +5,8 @@
  *    has everything that decides the node's future.
  * 2. A violation is reported with a shortest path to any violation.
  * 3. Goals are checked when all nodes are known: each node must reach a node where the goal holds.
- * 4. An expanded node is dropped. Only 12 bytes, its fingerprint and its arcs are kept.
+ * 4. An expanded node is dropped. Only 12 bytes, an empty place in the list of those that wait, its
+ *    fingerprint and its arcs are kept.
  *
  * A node is a state of the model; a label names a step from it, such as an event; an arc is a step
  * that was found. From top to bottom: the model; `explore`; the search; its arcs; and the set of
@@ -101,6 +102,7 @@ class Search<N, L> {
   steps = 0;
 
   constructor(model: FiniteModel<N, L>) {
+    if (model.goals.length > 8) throw new RangeError('a model has at most eight goals');
     this.#model = model;
     this.#number(model.initial, 0, 0);
   }

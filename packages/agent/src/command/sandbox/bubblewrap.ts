@@ -38,12 +38,11 @@ const NAMESPACES = [
   '--unshare-cgroup-try',
 ];
 /**
- * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is
- * root to them, without capabilities too: `kernel.core_pattern` names a program that the kernel
- * starts. Bubblewrap leaves them writable. So they are mounted read-only for root, and only for
- * root: to other users they are closed anyway, and each mount costs time. The exception are the
- * limits of namespaces, which the inner layer sets: they are those of a user namespace, and closed
- * to a command without capabilities.
+ * Makes the settings of the kernel read-only, for a command of root: they are shared by all
+ * namespaces, root may write them without capabilities, and `kernel.core_pattern` names a program
+ * that the kernel starts. Other users can't write them, and each mount costs time. The limits of
+ * namespaces stay writable, since the inner layer sets them: they are those of a user namespace,
+ * and closed to a command without capabilities.
  */
 const KERNEL_SETTINGS = listWords(`
   --ro-bind-try /proc/sys /proc/sys --ro-bind-try /proc/fs /proc/fs
@@ -140,13 +139,21 @@ const resolverMounts = (): readonly Mount[] => {
   return real === null || isWithin(real, '/etc') ? [] : [readable(real)];
 };
 
-/** Arguments in two parts. The launcher mounts the file with the command between them. */
+/**
+ * Arguments in two parts, since the launcher mounts the file with the command between them: a
+ * folder that is sealed takes no further mount.
+ */
 export type MountArguments = {
   readonly mounts: readonly string[];
   readonly seals: readonly string[];
 };
 
-/** Arguments that mount everything a command sees. The seals make what is above it read-only. */
+/**
+ * Arguments that mount everything a command sees. `mountWords` sorts the mounts by depth, so one
+ * hides what lies at its place in those above it; of two at one place the later one wins. So the
+ * system comes first here, then what is private to the session, then the user's places, and last
+ * what hides secrets in all of them. A seal makes a folder read-only, and no mount inside it.
+ */
 export const mountArguments = ({
   host,
   folders,
