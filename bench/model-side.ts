@@ -17,7 +17,7 @@ import { memoryJournals } from '../packages/agent/src/journal/memory-store.js';
 import type { ResultPart } from '../packages/agent/src/machine/message.js';
 import type { Model, ModelRequest } from '../packages/agent/src/ports/model.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
-import { compactionInstructions } from '../packages/agent/src/session/instructions.js';
+import { compactionInstructions } from '../packages/agent/src/session/request-texts.js';
 
 type Call = { readonly tool: string; readonly input: unknown };
 

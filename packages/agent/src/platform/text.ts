@@ -45,18 +45,16 @@ export const cut = (text: string, most: number, mark = '…'): string =>
 
 const ONE_LINE_MAX = 200;
 
-/**
- * Text of others, safe to show to models and people: one line without control characters and
- * invisible ones. A name with a line break can't pretend to be an instruction.
- */
-export const inOneLine = (text: string): string =>
-  text
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replace(/\p{Cf}/gu, '')
-    .trim();
+/** What may not stand in a line of others' words: it would begin another one, or nobody sees it. */
+export const LINE_BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
+export const INVISIBLE = /\p{Cf}/gu;
 
-/** Like `inOneLine`, of limited length: for a file name or commit subject. */
-export const oneLine = (text: string): string => cut(inOneLine(text), ONE_LINE_MAX);
+/**
+ * A file name or commit subject, safe to show to models and people: one line of limited length,
+ * without control characters.
+ */
+export const oneLine = (text: string): string =>
+  cut(text.replace(LINE_BREAKS, ' ').replace(INVISIBLE, '').trim(), ONE_LINE_MAX);
 
 /** A Markdown code block whose fence is longer than any run of backticks in the text. */
 export const codeFence = (text: string, language = ''): string => {

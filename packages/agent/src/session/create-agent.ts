@@ -394,7 +394,7 @@ const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promi
   const { clock, journals, report, redactor } = parts;
   const [{ createTaskSessions, createTaskTool }, { taskInstructions }] = await Promise.all([
     import('./task.js'),
-    import('./instructions.js'),
+    import('./request-texts.js'),
   ]);
   const instructTask = async ({
     workspace,
@@ -496,8 +496,7 @@ const composeInstructions = async (
   { workspace, preset, clock, settingsAndProbe, writtenRules = [] }: InstructionInputs,
   report: (fault: Error) => void,
 ): Promise<string> => {
-  const { findAgentsBelow, loadAgentsFiles } = await import('./agents-files.js');
-  const { instructionsFor } = await import('./instructions.js');
+  const { findAgentsBelow, instructionsFor, loadAgentsFiles } = await import('./instructions.js');
   const [{ files, warnings }, agentsBelow, gitBranch] = await Promise.all([
     loadAgentsFiles(workspace, (file) => !isRestricted(file, workspace, writtenRules)),
     findAgentsBelow(workspace),
@@ -594,7 +593,7 @@ const equip = async (
     builtin,
   ] = await Promise.all([
     import('../tools/file-change.js'),
-    import('./instructions.js'),
+    import('./request-texts.js'),
     import('../workspace/late-hooks.js'),
     tools === undefined ? import('../tools/builtin-tools.js') : null,
   ]);

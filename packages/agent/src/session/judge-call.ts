@@ -63,7 +63,9 @@ export const judgeCall = async (
   }
   const { deadlineMs = tool.traits.deadlineMs, facts, title, reads } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
-  const isReader = reads === 'always' || (reads === 'fenced' && isFenced(sandbox, facts.needs));
+  // `fenced`: only in the sandbox
+  const isReader =
+    reads === 'always' || (reads === 'fenced' && levelOfCall(sandbox, facts.needs) !== 'off');
   const mutating = tool.traits.mutating && !isReader;
   const traits = { ...tool.traits, mutating, deadlineMs, ...previews };
   // adds which paths hold credentials, or files that Pawl or other programs obey
@@ -100,9 +102,6 @@ const findTool = (name: string, tools: ReadonlyMap<string, Tool>): Tool | undefi
   const [tool, ...others] = [...tools.values()].filter((one) => plainName(one.name) === plain);
   return others.length === 0 ? tool : undefined;
 };
-
-const isFenced = (sandbox: PolicySettings['sandbox'], needs: CallFacts['needs']): boolean =>
-  levelOfCall(sandbox, needs) !== 'off';
 
 const QUOTED_BYTES = 400;
 const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { watchCpu } from '../../../../test/cpu-watch.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { findAgentsBelow, loadAgentsFiles } from '../../src/session/agents-files.js';
+import { findAgentsBelow, loadAgentsFiles } from '../../src/session/instructions.js';
 
 /** `top/repository/package/` with `.git` in `repository`. */
 const makeFolders = async (

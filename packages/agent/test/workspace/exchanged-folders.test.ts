@@ -21,7 +21,7 @@ import {
   setAside,
   writeBack,
 } from '../../src/platform/files.js';
-import { loadAgentsFiles } from '../../src/session/agents-files.js';
+import { loadAgentsFiles } from '../../src/session/instructions.js';
 import { loadFile } from '../../src/tools/files.js';
 import { lookAt, readState } from '../../src/workspace/checkpoints/file-entries.js';
 import { copyFiles } from '../../src/workspace/checkpoints/files-at.js';

@@ -46,7 +46,7 @@ import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
-import { loadAgentsFiles } from '@pawl/agent/session/agents-files';
+import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
 import { findGitFiles } from '@pawl/agent/workspace/git';
 import { makeSafe } from '@pawl/terminal/safe-text';

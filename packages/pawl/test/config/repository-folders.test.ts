@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
-import { loadAgentsFiles } from '@pawl/agent/session/agents-files';
+import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { FormatterChoice } from '@pawl/agent/workspace/format-files';
 import { useRepository } from '@pawl/agent/workspace/git';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
