@@ -225,9 +225,3 @@ test('a goal is out of reach exactly where a search from every node says so', ()
     }),
   );
 });
-
-test('more than eight goals are refused', () => {
-  const goals = (count: number) => Array.from({ length: count }, () => goal('a'));
-  assert.equal(explore(toy('a', [], { goals: goals(8) }), ALL).violation, null);
-  assert.throws(() => explore(toy('a', [], { goals: goals(9) }), ALL), RangeError);
-});

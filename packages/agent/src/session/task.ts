@@ -2,7 +2,7 @@
  * The tool `task`: the model starts a session that only reads, and gets its last message.
  *
  * From top to bottom: the tool; how a call runs, resumes and ends; the sessions of tasks; and the
- * settings of such a session.
+ * settings and instructions of such a session.
  */
 
 import * as v from 'valibot';
@@ -343,3 +343,7 @@ const readingTaskSettings = (
     errors: 5,
   },
 });
+
+/** What the instructions of a task's session say in addition to those of every session. */
+export const taskInstructions = `# This is a task
+Another agent gave you this task and waits for it. Nobody else reads along, and nobody can be asked. It sees your last message and nothing else: say there what you found, with paths and line numbers, what you are not sure of, and what you could not find. You can look at everything in the workspace and change nothing.`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { compactionInstructions } from '../../src/session/compaction.js';
 import { type InstructionFacts, instructionsFor } from '../../src/session/instructions.js';
-import { compactionInstructions } from '../../src/session/request-texts.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 
 const facts: InstructionFacts = {

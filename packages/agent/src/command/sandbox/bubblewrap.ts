@@ -69,11 +69,6 @@ const SYSTEM = ['--dev', '/dev'].concat([
   '/var/lock',
 ]);
 
-const systemWords = (): readonly string[] => {
-  const ownsSettings = entryStatus('/proc/sys')?.uid === process.geteuid?.();
-  return ['--proc', '/proc', ...(ownsSettings ? KERNEL_SETTINGS : []), ...SYSTEM];
-};
-
 type Isolation = { readonly network: boolean; readonly filtered: boolean };
 
 /** `outer` precedes the mounts, `inner` the program. */
@@ -110,10 +105,6 @@ export const fenceLayers = (
   };
 };
 
-/** The names from `folder` down to `place`; none if it does not lie in it. */
-const below = (place: string, folder: string): readonly string[] =>
-  isWithin(place, folder) && place !== folder ? path.relative(folder, place).split(path.sep) : [];
-
 /**
  * The topmost folders of mounts deep below the private /tmp. They hold nothing else and are
  * read-only, so that a write beside the workspace fails instead of being lost.
@@ -121,8 +112,9 @@ const below = (place: string, folder: string): readonly string[] =>
 const parentsInTemporary = (mounts: readonly Mount[]): readonly string[] => {
   const parents = new Set<string>();
   for (const { path: place } of mounts) {
-    const [first, ...deeper] = below(place, '/tmp');
-    if (first !== undefined && deeper.length > 0) parents.add(path.join('/tmp', first));
+    if (!isWithin(place, '/tmp')) continue;
+    const [first = '', ...deeper] = path.relative('/tmp', place).split(path.sep);
+    if (deeper.length > 0) parents.add(path.join('/tmp', first));
   }
   return [...parents].filter((parent) => !mounts.some((mount) => mount.path === parent));
 };
@@ -164,6 +156,7 @@ export const mountArguments = ({
   workspace,
 }: FenceContents): MountArguments => {
   const { users } = folders;
+  const ownsSettings = entryStatus('/proc/sys')?.uid === process.geteuid?.();
   const parents = parentsInTemporary(mounts);
   const all = [
     ...host.mounts,
@@ -176,7 +169,10 @@ export const mountArguments = ({
     ...masked.map((place) => mask(place, folders)),
   ];
   return {
-    mounts: [...systemWords(), ...mountWords(all)],
+    mounts: [
+      ...['--proc', '/proc', ...(ownsSettings ? KERNEL_SETTINGS : []), ...SYSTEM],
+      ...mountWords(all),
+    ],
     seals: [
       ...[...parents, ...(isHomeWritable ? [] : [INNER_HOME]), '/'].flatMap(sealed),
       ...['--chdir', workspace],
