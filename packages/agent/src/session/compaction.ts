@@ -2,9 +2,9 @@
  * Compaction: one model call writes a summary, and some texts stay beside it word for word.
  *
  * From top to bottom: `Compactions`, the performer of StartCompaction; the request for the summary,
- * its words and its size; how a conversation is shortened until it fits one request; the texts that stay
- * beside the summary; and the skills in use, which are instructions from files that the model loads
- * or the user names.
+ * its words and its size; how a conversation is shortened until it fits one request; the texts that
+ * stay beside the summary; and the skills in use, which are instructions from files that the model
+ * loads or the user names.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
