@@ -63,7 +63,9 @@ export const openAiModel = (options: AdapterOptions): Model => {
             model: name,
             input: [
               ...(isBlank(instructions) ? [] : [{ role, content: instructions }]),
-              ...convertMessages(sentMessages(request.messages, dialect), isReasoning),
+              ...sentMessages(request.messages, dialect).flatMap((message) =>
+                convertMessage(message, isReasoning),
+              ),
             ],
             max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
             store: false,
@@ -111,12 +113,6 @@ const convertTool = ({ name, description, inputSchema }: ToolDeclaration): objec
 /** An item of the input. */
 type Item = { readonly type?: string; readonly [key: string]: unknown };
 
-/** All items of a conversation. Thoughts without what came of them would be refused. */
-const convertMessages = (messages: readonly SentMessage[], isReasoning: boolean): readonly Item[] =>
-  messages
-    .flatMap((message) => convertMessage(message, isReasoning))
-    .filter((item) => item.type !== 'reasoning' || isComplete(item));
-
 /** Whether a thought has what came of it. */
 const isComplete = ({ encrypted_content: secret, content }: Item): boolean =>
   (secret ?? content ?? null) !== null;
@@ -153,7 +149,7 @@ const addToThought = (thought: Thought, text: string, { secret, words }: Loose):
   if ((secret ?? null) !== null) thought.encrypted_content = secret;
 };
 
-/** The parts of one thought are one item. */
+/** The parts of one thought are one item. Without what came of it a thought would be refused. */
 const convertReply = ({ parts }: AssistantMessage, isReasoning: boolean): readonly Item[] => {
   const items: Item[] = [];
   const thoughts = new Map<unknown, Thought>();
@@ -199,7 +195,7 @@ const convertReply = ({ parts }: AssistantMessage, isReasoning: boolean): readon
         part satisfies never;
     }
   }
-  return items;
+  return items.filter((item) => item.type !== 'reasoning' || isComplete(item));
 };
 
 /** A thought that is streamed: its summaries, and which of them have ended. */

@@ -70,39 +70,22 @@ const REPORT = `# How to answer
 - End with a short account: what you changed and where, what you ran to check it and what that showed, what is left or uncertain. Say plainly what failed or was not checked; never claim a result that you have not seen.
 - Name places as path:line.`;
 
-/** `unattended`: no user can be asked. */
-const permissionText = ({ preset, unattended }: InstructionFacts): string => {
-  switch (preset) {
-    case 'plan':
-      return (
-        'You may only read. Changes are denied: answer with a plan that names the files and the ' +
-        'steps.'
-      );
-    case 'careful':
-      return (
-        (unattended
-          ? 'Denied are edits, and commands that lose '
-          : 'The user is asked before edits and before a command loses ') +
-        "what git can't restore; others change files unasked."
-      );
-    case 'auto':
-      return (
-        'Changes in the workspace are allowed without a question. File tools reach only the ' +
-        'workspace.'
-      );
-    case 'ci':
-      return (
-        'Nobody watches. Changes in the workspace are allowed, what is not is denied without a ' +
-        'question. File tools reach only the workspace.'
-      );
-    case 'full':
-      return (
-        'Nothing is asked, and only rules of the user deny. Files and settings outside the ' +
-        'workspace may be read and changed where the task needs it.'
-      );
-    default:
-      return preset satisfies never;
-  }
+const CAREFUL = "what git can't restore; others change files unasked.";
+
+const permissions: Readonly<Record<Preset, string>> = {
+  plan:
+    'You may only read. Changes are denied: answer with a plan that names the files and the ' +
+    'steps.',
+  careful: `The user is asked before edits and before a command loses ${CAREFUL}`,
+  auto:
+    'Changes in the workspace are allowed without a question. File tools reach only the ' +
+    'workspace.',
+  ci:
+    'Nobody watches. Changes in the workspace are allowed, what is not is denied without a ' +
+    'question. File tools reach only the workspace.',
+  full:
+    'Nothing is asked, and only rules of the user deny. Files and settings outside the workspace ' +
+    'may be read and changed where the task needs it.',
 };
 
 const SANDBOXES = {
@@ -144,9 +127,13 @@ const commandText = ({ preset, sandbox, unattended }: InstructionFacts): string 
 
 /** Who may do what, as far as a user can be asked. */
 const permissionTexts = (facts: InstructionFacts): string => {
-  const { noSandbox = '' } = facts;
+  const { preset, unattended, noSandbox = '' } = facts;
+  const isRefused = preset === 'careful' && unattended;
+  const files = isRefused
+    ? `Denied are edits, and commands that lose ${CAREFUL}`
+    : permissions[preset];
   const cause = noSandbox === '' ? '' : `${inOneLine(noSandbox)} `;
-  return `${permissionText(facts)} ${cause}${commandText(facts)}`;
+  return `${files} ${cause}${commandText(facts)}`;
 };
 
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
@@ -388,23 +375,24 @@ const stripCode = (text: string): string => {
   return stripSpans([...outside, text.slice(from)].join('\n'));
 };
 
-/** A span ends with the next run of as many backticks. One pass over the runs: texts are foreign. */
+/** A span ends with the next run of as many backticks. Each run is passed once: texts are foreign. */
 const stripSpans = (text: string): string => {
   const runs = [...text.matchAll(/`+/g)];
-  const nextBySize = new Map<number, number>();
-  const ends = runs.map(() => -1);
-  for (let at = runs.length - 1; at >= 0; at--) {
-    const size = runs[at]?.[0].length ?? 0;
-    ends[at] = nextBySize.get(size) ?? -1;
-    nextBySize.set(size, at);
-  }
-  let [stripped, from, endAt] = ['', 0, -1];
-  for (const [at, { index }] of runs.entries()) {
-    const end = runs[ends[at] ?? -1];
-    if (at <= endAt || end === undefined) continue;
-    stripped += `${text.slice(from, index)} `;
-    from = end.index + end[0].length;
-    endAt = ends[at] ?? -1;
+  /** Sizes of runs that nothing closes. */
+  const open = new Set<number>();
+  let [stripped, from] = ['', 0];
+  for (let at = 0; at < runs.length; at++) {
+    const [run = '', index = 0] = [runs[at]?.[0], runs[at]?.index];
+    if (open.has(run.length)) continue;
+    let end = at + 1;
+    while (end < runs.length && runs[end]?.[0].length !== run.length) end += 1;
+    const closing = runs[end];
+    if (closing === undefined) open.add(run.length);
+    else {
+      stripped += `${text.slice(from, index)} `;
+      from = closing.index + run.length;
+      at = end;
+    }
   }
   return stripped + text.slice(from);
 };

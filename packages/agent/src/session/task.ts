@@ -9,7 +9,6 @@ import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
 import { reservedUsd } from '../machine/moves/budget.js';
 import {
-  joinEstimated,
   type Limit,
   noLimits,
   type Remaining,
@@ -85,17 +84,10 @@ const LEFT_MS_MIN = 60_000;
 
 /** What the task has spent. Money set aside for a running request counts as spent. */
 const taskUsage = (session: SessionData): Usage => {
-  const { unpriced, ...tokens } = session.usage;
-  const costUsd = session.usage.costUsd + reservedUsd(session);
-  return {
-    inputTokens: tokens.inputTokens,
-    outputTokens: tokens.outputTokens,
-    cacheReadTokens: tokens.cacheReadTokens,
-    cacheWriteTokens: tokens.cacheWriteTokens,
-    // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
-    costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
-    ...joinEstimated({}, tokens),
-  };
+  const { unpriced, ...usage } = session.usage;
+  const costUsd = usage.costUsd + reservedUsd(session);
+  // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
+  return { ...usage, costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd };
 };
 
 /** Text of the model's last message; empty if there is none, or if it asks for tools. */

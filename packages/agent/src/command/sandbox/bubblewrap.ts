@@ -30,13 +30,10 @@ import { INNER_HOME, type SessionFolders } from './session-folders.js';
 /** The descriptor at which the sandbox inherits the system-call filter. */
 const FILTER_DESCRIPTOR = 3;
 
-const NAMESPACES = [
-  '--unshare-user',
-  '--unshare-pid',
-  '--unshare-ipc',
-  '--unshare-uts',
-  '--unshare-cgroup-try',
-];
+const NAMESPACES = listWords(
+  '--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try',
+);
+
 /**
  * Makes the settings of the kernel read-only, for a command of root: they are shared by all
  * namespaces, root may write them without capabilities, and `kernel.core_pattern` names a program
@@ -53,21 +50,10 @@ const KERNEL_SETTINGS = listWords(`
 `);
 
 /** Folders and links that every Linux has and no command needs to write to. */
-const SYSTEM = ['--dev', '/dev'].concat([
-  '--dir',
-  '/run/lock',
-  '--dir',
-  '/var/log',
-  '--symlink',
-  '/tmp',
-  '/var/tmp',
-  '--symlink',
-  '/run',
-  '/var/run',
-  '--symlink',
-  '/run/lock',
-  '/var/lock',
-]);
+const SYSTEM = listWords(`
+  --dev /dev --dir /run/lock --dir /var/log
+  --symlink /tmp /var/tmp --symlink /run /var/run --symlink /run/lock /var/lock
+`);
 
 type Isolation = { readonly network: boolean; readonly filtered: boolean };
 

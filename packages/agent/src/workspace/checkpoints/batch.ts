@@ -125,9 +125,8 @@ export class CallBatch {
   /** A command begins; null: one of the user, of which a record needs to know nothing. */
   begin(callId: string | null): void {
     const fromMs = Date.now();
-    const jobsToMs = Number.POSITIVE_INFINITY;
     this.#commandsFromMs ??= fromMs;
-    const run = { fromMs, toMs: Number.POSITIVE_INFINITY, jobsToMs };
+    const run = { ...mayRun(fromMs), toMs: Number.POSITIVE_INFINITY };
     if (callId === null) this.addRun(run);
     else {
       this.#runsOfCalls.set(callId, run);

@@ -10,7 +10,7 @@
  */
 
 import { constants, existsSync, readdirSync } from 'node:fs';
-import { copyFile, link, lstat, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, link, lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
@@ -384,7 +384,7 @@ export class GitStates {
       // a killed restore may have left its lock: it is the same file as its draft
       if (await isSameFile(draft, lock)) await rm(lock, { force: true });
       await rm(draft, { force: true });
-      await writeSynced(draft, bytes);
+      await writeFile(draft, bytes, { flag: 'wx', mode: 0o644, flush: true });
       await link(draft, lock);
       isOurs = true;
       // a copy, so that the hash and git's list are of the same bytes
@@ -461,16 +461,6 @@ const isWholeIndex = async (repository: Repository, indexFile: string): Promise<
   const input = blobs.map((blob) => `${blob}\n`).join('');
   const checked = await repository.run(['cat-file', '--batch-check'], { ...LISTING, input });
   return checked.code === 0 && !/ missing$/m.test(checked.output.toString('latin1'));
-};
-
-const writeSynced = async (file: string, bytes: Buffer): Promise<void> => {
-  const handle = await open(file, 'wx', 0o644);
-  try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 };
 
 const isSameFile = async (one: string, other: string): Promise<boolean> => {
