@@ -16,8 +16,8 @@ import path from 'node:path';
 import { memoryJournals } from '../packages/agent/src/journal/memory-store.js';
 import type { ResultPart } from '../packages/agent/src/machine/message.js';
 import type { Model, ModelRequest } from '../packages/agent/src/ports/model.js';
+import { compactionInstructions } from '../packages/agent/src/session/compaction.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
-import { compactionInstructions } from '../packages/agent/src/session/instructions.js';
 
 type Call = { readonly tool: string; readonly input: unknown };
 

@@ -51,6 +51,20 @@ describe('listeners', () => {
     await settled();
   });
 
+  it('that throw are dropped even if their report throws', async () => {
+    const loud: unknown[] = [];
+    const hear = (reason: unknown): void => void loud.push(reason);
+    process.on('unhandledRejection', hear);
+    const onDropped = (): void => assert.fail('no report');
+    const running = startMachine(machine, notes, { ...clock, onDropped });
+    running.listen(() => assert.fail('deaf'));
+    running.send(push());
+    await settled();
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', hear);
+    assert.deepEqual(loud, []);
+  });
+
   it('that throw and that nobody asks about are dropped in silence', async () => {
     const running = startMachine(machine, notes, clock);
     const loud: unknown[] = [];

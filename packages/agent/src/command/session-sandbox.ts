@@ -128,8 +128,12 @@ class Sandboxes implements SessionSandbox {
 
   of(workspace: string): Promise<CommandSandbox> {
     this.announce(workspace);
-    const sandbox = this.#sandboxes.get(workspace) ?? this.#load(workspace);
+    const known = this.#sandboxes.get(workspace);
+    if (known !== undefined) return known;
+    const sandbox = this.#load(workspace);
     this.#sandboxes.set(workspace, sandbox);
+    // its caller hears of it, and the next one tries again
+    void sandbox.catch(() => this.#sandboxes.delete(workspace));
     return sandbox;
   }
 
@@ -152,6 +156,9 @@ class Sandboxes implements SessionSandbox {
     ]).then(([{ findEarlier }, { findProgram }]) =>
       findEarlier(sessionFolder, sessionId, () => findProgram('git', { environment, workspace })),
     );
+    void this.#earlier.catch(() => {
+      this.#earlier = null; // as in `of`
+    });
     return this.#earlier;
   }
 
@@ -170,9 +177,12 @@ class Sandboxes implements SessionSandbox {
 
   async close(keepsResults = false): Promise<void> {
     this.#isClosed = true;
-    const all = await Promise.all(this.#sandboxes.values());
-    await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
-    const earlier = await this.#earlier;
+    // what could not be loaded has nothing to close
+    const closing = [...this.#sandboxes.values()].map(async (sandbox) =>
+      (await sandbox).close(keepsResults),
+    );
+    await Promise.allSettled(closing);
+    const earlier = await this.#earlier?.catch(() => null);
     const folders = [...this.#recorded, ...(earlier?.folders() ?? [])];
     for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);
   }
@@ -218,7 +228,8 @@ export const probeFence = async (
 
 /**
  * Whether commands can be fenced on this machine. `kept` accepts a cached answer for the same
- * kernel and bubblewrap, or a running probe. `machine`: where it is not this one. Never rejects.
+ * kernel and bubblewrap, or a running probe. `machine`: where it is not this one. Rejects only if
+ * its code can't be loaded, for example since the program was replaced.
  */
 export const probeSandbox = (
   environment: ProcessEnvironment,
@@ -235,10 +246,13 @@ export const probeSandbox = (
   });
   if (!isShared) return started;
   probes.set(workspace, started);
-  void started.then((found) => {
-    probes.delete(workspace);
-    if (found.kind === 'works') believed.set(workspace, found);
-    else believed.delete(workspace);
-  });
+  void started.then(
+    (found) => {
+      probes.delete(workspace);
+      if (found.kind === 'works') believed.set(workspace, found);
+      else believed.delete(workspace);
+    },
+    () => probes.delete(workspace), // its caller hears of it
+  );
   return started;
 };

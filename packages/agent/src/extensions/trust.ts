@@ -77,49 +77,48 @@ export type TrustStore = {
 export const TRUSTED_CHARACTERS_MAX = 100_000;
 const FORMAT = 1;
 
-const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at', 'level'] as const;
+/** An entry as it is stored: perhaps of a kind or level that only a newer version knows. */
+type StoredEntry = Omit<TrustEntry, 'kind' | 'level'> & {
+  readonly kind: string;
+  readonly level?: string;
+};
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-const parseEntry = (value: unknown): TrustEntry | null => {
-  if (typeof value !== 'object' || value === null) return null;
+const isEntry = (value: unknown): value is StoredEntry => {
+  if (typeof value !== 'object' || value === null) return false;
   const field = (key: keyof TrustEntry): unknown => Reflect.get(value, key);
-  const [project, kind, name, content, answer, at, granted] = ENTRY_FIELDS.map(field);
-  const level = COMMAND_LEVELS.find((one) => one === granted);
-  if (granted !== undefined && level === undefined) return null;
-  const known = TRUST_KINDS.find((one) => one === kind);
-  if (known === undefined || !isText(project) || !isText(name) || !isText(content)) return null;
-  if ((answer !== 'allowed' && answer !== 'refused') || typeof at !== 'number') return null;
-  return {
-    project,
-    kind: known,
-    name,
-    content,
-    answer,
-    at,
-    ...(level === undefined ? {} : { level }),
-  };
+  return (
+    (['project', 'kind', 'name', 'content'] as const).every((key) => isText(field(key))) &&
+    (field('level') === undefined || isText(field('level'))) &&
+    (field('answer') === 'allowed' || field('answer') === 'refused') &&
+    typeof field('at') === 'number'
+  );
 };
 
-/** The entries of a stored text; null if it is damaged. */
-const parseEntries = (text: string): readonly TrustEntry[] | null => {
+/** An entry of a newer version counts for nothing, and is kept. */
+const isKnown = (entry: StoredEntry): entry is TrustEntry =>
+  TRUST_KINDS.some((kind) => kind === entry.kind) &&
+  (entry.level === undefined || COMMAND_LEVELS.some((level) => level === entry.level));
+
+/** The entries of a version; null if it is damaged. Throws if a newer Pawl has written it. */
+const storedEntries = ({ text, path }: Version): readonly StoredEntry[] | null => {
+  if (text === null) return [];
   const parsed = parseBounded(text, { depthMax: 8, charactersMax: BYTES_MAX });
   if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null)
     return null;
   const entries: unknown = Reflect.get(parsed.value, 'entries');
-  if (Reflect.get(parsed.value, 'format') !== FORMAT || !Array.isArray(entries)) return null;
-  const read = entries.map(parseEntry);
-  return read.every((entry) => entry !== null) ? read : null;
+  const format: unknown = Reflect.get(parsed.value, 'format');
+  if (typeof format === 'number' && format > FORMAT)
+    throw new Error(`a newer version of Pawl has written ${path}: use that one`);
+  return format === FORMAT && Array.isArray(entries) && entries.every(isEntry) ? entries : null;
 };
 
-const storedEntries = (version: Version): readonly TrustEntry[] | null =>
-  version.text === null ? [] : parseEntries(version.text);
-
-type Key = Pick<TrustEntry, 'project' | 'kind' | 'name'>;
+type Key = Pick<StoredEntry, 'project' | 'kind' | 'name'>;
 
 const hasKey =
   (key: Key) =>
-  (entry: TrustEntry): boolean =>
+  (entry: StoredEntry): boolean =>
     entry.project === key.project && entry.kind === key.kind && entry.name === key.name;
 
 const judgeBy = (entry: TrustEntry | undefined, content: string): TrustJudgement => {
@@ -137,7 +136,7 @@ const damagedText = ({ path }: Version): string =>
   `${path} is damaged, so nothing counts as allowed to run. Your next answer keeps it aside ` +
   'and begins a new list.';
 
-const storedText = (entries: readonly TrustEntry[]): string => {
+const storedText = (entries: readonly StoredEntry[]): string => {
   const text = `${JSON.stringify({ format: FORMAT, entries }, null, 1)}\n`;
   if (Buffer.byteLength(text) <= BYTES_MAX) return text;
   throw new Error('The list of what you allowed is full. pawl trust revoke makes room.');
@@ -156,7 +155,7 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
       const newest = await readNewest(folder);
       const entries = storedEntries(newest);
       if (entries === null) tell(damagedText(newest));
-      return entries ?? [];
+      return entries?.filter(isKnown) ?? [];
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       tell(`Nothing counts as allowed to run, because the list can't be read: ${why}.`);
@@ -164,12 +163,12 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
     }
   };
   const write = (
-    change: (entries: readonly TrustEntry[]) => readonly TrustEntry[] | null,
+    change: (entries: readonly StoredEntry[]) => readonly StoredEntry[] | null,
   ): Promise<void> =>
     writeNext(folder, async (newest) => {
       const entries = storedEntries(newest);
-      if (entries === null) await setAside(newest);
       const next = change(entries ?? []);
+      if (next !== null && entries === null) await setAside(newest);
       return next === null ? null : storedText(next);
     });
   const storeAnswer = async (
@@ -305,8 +304,10 @@ const create = async (folder: string, number: number, text: string): Promise<boo
   } finally {
     await rm(draft, { force: true });
   }
-  // The number may have been free because the writer of a newer version had removed its file.
-  return highest(await entryNames(folder)) === number;
+  // The number may have been free because the writer of a newer version had removed its file, or
+  // without hard links a reader has taken the half-written version for a damaged one.
+  const names = await entryNames(folder);
+  return highest(names) === number && names.includes(`${number}.json`);
 };
 
 /** Removes lower versions, and drafts of killed processes. What is damaged stays. */

@@ -473,6 +473,7 @@ export type RewindEvent =
   /**
    * The files of a rewind are as planned, but for `left`. `checkpoint`: of its own changes; null:
    * nothing changed. `note`: for the model about its files; if none could be taken back, why.
+   * `refs`: where HEAD and branches went, in words; absent: they stay.
    */
   | Of<
       'Rewound',
@@ -482,6 +483,7 @@ export type RewindEvent =
         readonly changes: ChangeSummary;
         readonly left: readonly FileLeft[];
         readonly note: string | null;
+        readonly refs?: readonly string[];
       }
     >;
 

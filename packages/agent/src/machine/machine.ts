@@ -47,10 +47,10 @@ export const stateBefore = (state: State, event: Event): State =>
     : state;
 
 /**
- * The agent's machine: pure and total. `step` never throws for a state of `initialState`, `step` or
- * `decodeState`; any other value, such as a copy of a state, changes nothing and leaves a
- * diagnostic of the kind `malformed`. A `Resumed` that hands the session over from an earlier
- * machine is applied to the session that it carries.
+ * The agent's machine: pure and total. `step` never throws for a state of `initialState` or `step`,
+ * or one that went through `encodeState` and `decodeState`; a copy of a state changes nothing and
+ * leaves a diagnostic of the kind `malformed`. A `Resumed` that hands the session over from an
+ * earlier machine is applied to the session that it carries.
  */
 export const agent: Machine<State, Event, Action> = {
   ...plain,
@@ -63,9 +63,7 @@ export const agent: Machine<State, Event, Action> = {
     // Stryker disable next-line ConditionalExpression: it is the only diagnostic
     const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
     const before = isMalformed ? state : stateBefore(state, event);
-    if (before !== state) return agent.stepUnchecked(before, event);
-    const isAsBefore = next.state.session.usage.estimated === state.session.usage.estimated;
-    return isAsBefore ? next : withWarnings(state, next);
+    return withWarnings(before, before === state ? next : plain.stepUnchecked(before, event));
   },
   stepUnchecked: (state, event) => {
     const before = stateBefore(state, event);

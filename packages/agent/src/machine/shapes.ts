@@ -693,5 +693,6 @@ export const eventShape = variant<Event, 'type'>('type', {
     changes: changeSummaryShape,
     left: list(fileLeftShape),
     note: nullable(text),
+    refs: optional(list(text)),
   },
 });

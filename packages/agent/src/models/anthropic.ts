@@ -290,7 +290,7 @@ const readReply = (reply: StreamedReply): ReadEvent => {
         return 'more';
       }
       case 'message_delta':
-        stopReason = asText(objectIn(event, 'delta').stop_reason) ?? undefined;
+        stopReason = asText(objectIn(event, 'delta').stop_reason) ?? stopReason;
         // Only the output that is counted at the end is that of the whole reply.
         count(
           event.usage,
@@ -312,8 +312,15 @@ const readReply = (reply: StreamedReply): ReadEvent => {
   };
 };
 
-/** An error in place of a reply counts as one of the request. */
-const errorStatus = ({ type }: Loose): number => (type === 'overloaded_error' ? 529 : 500);
+/** An error in place of a reply counts as one of the request: the status of its type. */
+const errorStatus = ({ type }: Loose): number => STATUSES.get(type) ?? 500;
+
+const STATUSES: ReadonlyMap<unknown, number> = new Map([
+  ['invalid_request_error', 400],
+  ['request_too_large', 413],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+]);
 
 const convertReason = (reason: string | undefined): StopReason | Error | null => {
   if (reason === 'model_context_window_exceeded') return windowFull();

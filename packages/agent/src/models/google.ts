@@ -19,7 +19,7 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import { withoutDefinitions } from './tool-schema.js';
-import { eventError, malformedReply } from './wire-errors.js';
+import { eventError, malformedReply, oddEvent } from './wire-errors.js';
 import {
   type AdapterOptions,
   addTokens,
@@ -240,12 +240,13 @@ const NO_TOKENS: TokenUsage = {
 
 /** Reads the events of one reply. */
 const readReply = (reply: StreamedReply): Reader => {
-  const readCall = readCalls(reply);
+  const calls = readCalls(reply);
   let open: { readonly type: 'text' | 'reasoning'; readonly id: string } | null = null;
   let parts = 0;
   let isBlocked = false;
   /** Continues a reply that the provider hands out in parts. */
   let nextToken: string | null = null;
+  const usedTokens = new Set<string>();
   /** Tokens of the parts before; null: of one of them they are not known. */
   let before: TokenUsage | null = NO_TOKENS;
   /** Tokens of this part. */
@@ -285,17 +286,21 @@ const readReply = (reply: StreamedReply): Reader => {
     const content = listIn(objectIn(candidate, 'content').parts);
     for (const part of content) readText(part);
     for (const part of content)
-      if (isObject(part.functionCall)) readCall(part.functionCall, readSignature(part));
+      if (isObject(part.functionCall)) calls.read(part.functionCall, readSignature(part));
     const reason = asText(candidate.finishReason);
     if (reason === 'CONTINUATION') nextToken = asText(candidate.continuationToken) ?? nextToken;
-    if (reason !== null) reply.stop(convertReason(reason));
+    if (reason === null) return 'more';
+    calls.cut();
+    reply.stop(convertReason(reason));
     return 'more';
   };
 
   const continuation = (): object | null => {
     const continuationToken = nextToken;
     nextToken = null;
-    if (continuationToken === null) return null;
+    // the same part again and again would be paid for each time
+    if (continuationToken === null || usedTokens.has(continuationToken)) return null;
+    usedTokens.add(continuationToken);
     before = addTokens(before, current);
     current = null;
     reply.count(before, 'part');
@@ -346,24 +351,22 @@ type StreamedCall = { readonly id: string; readonly args: { [key: string]: unkno
 
 /**
  * Reads calls. Most come whole; Vertex AI sends one in pieces: its name, then values with their
- * places (`partialArgs`), then a piece that says nothing.
+ * places (`partialArgs`), then a piece that says nothing. `cut`: the reply ends.
  */
-const readCalls = (
-  reply: StreamedReply,
-): ((call: Loose, metadata: ProviderMetadata | undefined) => void) => {
+const readCalls = (reply: StreamedReply) => {
   const open: StreamedCall[] = [];
   const end = (): void => {
     const call = open.pop();
     if (call !== undefined) reply.endCall(call.id, JSON.stringify(call.args));
   };
-  return (call, metadata) => {
+  const read = (call: Loose, metadata: ProviderMetadata | undefined): void => {
     const { args, willContinue } = call;
     const name = asText(call.name);
     const isPiece = Array.isArray(call.partialArgs) || (name !== null && willContinue === true);
-    if (!isPiece && name !== null) return addWholeCall(reply, call, name, metadata);
     if (!isPiece) {
-      const saysNothing = (args ?? willContinue ?? null) === null;
-      if (saysNothing) end();
+      const isEnd = (args ?? willContinue ?? null) === null;
+      if (name !== null) addWholeCall(reply, call, name, metadata);
+      else if (isEnd) end();
       return;
     }
     // a piece with a name begins a call; the others go on the last one
@@ -377,10 +380,13 @@ const readCalls = (
     const pieces = listIn(call.partialArgs);
     for (const piece of pieces) addValue(current.args, piece);
     reply.addInput(current.id, ''); // shows that the reply goes on
-    // without its last brace it counts as cut, if no other piece ends it
-    reply.endCall(current.id, JSON.stringify(current.args).slice(0, -1));
     if (willContinue !== true && pieces.every((piece) => piece.willContinue !== true)) end();
   };
+  /** Without its last brace a call counts as cut, if no other piece ends it. */
+  const cut = (): void => {
+    for (const { id, args } of open) reply.endCall(id, JSON.stringify(args).slice(0, -1));
+  };
+  return { read, cut };
 };
 
 const addWholeCall = (
@@ -407,10 +413,12 @@ const addValue = (root: { [key: string]: unknown }, piece: Loose): void => {
   if (last === undefined || [...keys, last].includes('__proto__')) return;
   let holder: { [key: string]: unknown } = root;
   for (const [index, key] of keys.entries()) {
+    checkPlace(holder, key);
     if (!isObject(holder[key]))
       holder[key] = typeof (keys[index + 1] ?? last) === 'number' ? [] : {};
     holder = holder[key] as { [key: string]: unknown }; // a list takes numbers as keys
   }
+  checkPlace(holder, last);
   const known = holder[last];
   const value =
     typeof text === 'string'
@@ -421,8 +429,17 @@ const addValue = (root: { [key: string]: unknown }, piece: Loose): void => {
   else if (known === undefined && willContinue !== true) holder[last] = isList ? [] : {};
 };
 
+/** A list grows at its end: a place far behind it would take all memory. */
+const checkPlace = (holder: object, key: string | number): void => {
+  if (Array.isArray(holder) && Number(key) > holder.length)
+    throw oddEvent(`place ${key} of a list of ${holder.length}`);
+};
+
+/** A name, a quoted name, or a place in a list. */
+const KEY = /([^.[\]]+)|\[(?:'([^']*)'|"([^"]*)"|(\d+))\]/g;
+
 /** The keys of a place. */
 const keysIn = (jsonPath: string): (string | number)[] =>
-  [...jsonPath.replace(/^\$\.?/, '').matchAll(/([^.[\]]+)|\[(\d+)\]/g)].map(([, name, number]) =>
-    number === undefined ? (name ?? '') : Number(number),
+  [...jsonPath.replace(/^\$\.?/, '').matchAll(KEY)].map(([, name, one, two, number]) =>
+    number === undefined ? (name ?? one ?? two ?? '') : Number(number),
   );

@@ -44,7 +44,7 @@ export const openAiModel = (options: AdapterOptions): Model => {
     marksCache: false,
   } as const;
   const asksForSummary = facts.thinking === 'yes' && options.summaries !== 'off';
-  const isReasoning = isReasoningModel(name);
+  const isReasoning = facts.thinking === 'yes' || isReasoningModel(name);
   const fetch = connect(options);
   const headers = { authorization: `Bearer ${apiKey}` };
   const url = `${baseUrl}/responses`;
@@ -63,7 +63,9 @@ export const openAiModel = (options: AdapterOptions): Model => {
             model: name,
             input: [
               ...(isBlank(instructions) ? [] : [{ role, content: instructions }]),
-              ...convertMessages(sentMessages(request.messages, dialect), isReasoning),
+              ...sentMessages(request.messages, dialect).flatMap((message) =>
+                convertMessage(message, isReasoning),
+              ),
             ],
             max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
             store: false,
@@ -91,8 +93,8 @@ export const openAiModel = (options: AdapterOptions): Model => {
 };
 
 /**
- * Models that think: they take a developer's message in place of the system's, and options of their
- * thoughts.
+ * Models that think, by OpenAI's names: they take a developer's message in place of the system's,
+ * and options of their thoughts. Of others the facts of the model say it.
  */
 const isReasoningModel = (name: string): boolean => {
   if (/^o\d+(-|$)/.test(name)) return true;
@@ -111,14 +113,9 @@ const convertTool = ({ name, description, inputSchema }: ToolDeclaration): objec
 /** An item of the input. */
 type Item = { readonly type?: string; readonly [key: string]: unknown };
 
-/** All items of a conversation. Thoughts without what came of them would be refused. */
-const convertMessages = (messages: readonly SentMessage[], isReasoning: boolean): readonly Item[] =>
-  messages
-    .flatMap((message) => convertMessage(message, isReasoning))
-    .filter(
-      ({ type, encrypted_content: secret, content }) =>
-        type !== 'reasoning' || (secret ?? content ?? null) !== null,
-    );
+/** Whether a thought has what came of it. */
+const isComplete = ({ encrypted_content: secret, content }: Item): boolean =>
+  (secret ?? content ?? null) !== null;
 
 const convertMessage = (message: SentMessage, isReasoning: boolean): readonly Item[] => {
   if (message.role === 'assistant') return convertReply(message, isReasoning);
@@ -152,7 +149,7 @@ const addToThought = (thought: Thought, text: string, { secret, words }: Loose):
   if ((secret ?? null) !== null) thought.encrypted_content = secret;
 };
 
-/** The parts of one thought are one item. */
+/** The parts of one thought are one item. Without what came of it a thought would be refused. */
 const convertReply = ({ parts }: AssistantMessage, isReasoning: boolean): readonly Item[] => {
   const items: Item[] = [];
   const thoughts = new Map<unknown, Thought>();
@@ -166,7 +163,8 @@ const convertReply = ({ parts }: AssistantMessage, isReasoning: boolean): readon
     switch (part.type) {
       case 'text': {
         // A model that thinks takes the id of a message only together with a thought before it.
-        const withId = asText(itemId) !== null && (!isReasoning || thoughts.size > 0);
+        const hasThought = [...thoughts.values()].some(isComplete);
+        const withId = asText(itemId) !== null && (!isReasoning || hasThought);
         items.push({
           role: 'assistant',
           content: [{ type: 'output_text', text: part.text }],
@@ -197,10 +195,10 @@ const convertReply = ({ parts }: AssistantMessage, isReasoning: boolean): readon
         part satisfies never;
     }
   }
-  return items;
+  return items.filter((item) => item.type !== 'reasoning' || isComplete(item));
 };
 
-/** A thought that is streamed: its summaries, and those of them that are at their end. */
+/** A thought that is streamed: its summaries, and which of them have ended. */
 type OpenThought = {
   /** Its encrypted content. */
   readonly secret: string | null;
@@ -221,9 +219,10 @@ class ResponseReader {
   readonly #thoughts = new Map<string, OpenThought>();
   /** Ids of the calls that are streamed, by place. */
   readonly #calls = new Map<unknown, string>();
-  /** Types of the items of which a piece has come, and of those that came whole. */
-  readonly #streamed = new Set<unknown>();
-  readonly #ended = new Set<unknown>();
+  /** Items of which a piece has come, and those that came whole: see `noteItem`. */
+  readonly #streamed = new Set<string>();
+  readonly #ended = new Set<string>();
+  #hasCalled = false;
 
   constructor(reply: StreamedReply) {
     this.#reply = reply;
@@ -240,7 +239,7 @@ class ResponseReader {
         this.#endItem(objectIn(event, 'item'), place, id);
         break;
       case 'response.output_text.delta':
-        this.#streamed.add('message');
+        noteItem(this.#streamed, 'message', id, place);
         this.#reply.add('text', id, textIn(event, 'delta'));
         break;
       case 'response.function_call_arguments.delta': {
@@ -252,7 +251,7 @@ class ResponseReader {
         this.#beginSummary(id, index);
         break;
       case 'response.reasoning_summary_text.delta':
-        this.#streamed.add('reasoning');
+        noteItem(this.#streamed, 'reasoning', id, place);
         this.#reply.add('reasoning', `${id}:${index}`, textIn(event, 'delta'), {
           openai: { itemId: id },
         });
@@ -262,17 +261,17 @@ class ResponseReader {
         break;
       // servers other than OpenAI's stream the thoughts themselves
       case 'response.reasoning_text.delta':
-        this.#streamed.add('reasoning');
+        noteItem(this.#streamed, 'reasoning', id, place);
         this.#reply.add('reasoning', `${id}:words`, textIn(event, 'delta'), wordsMetadata(id));
         break;
       case 'response.refusal.delta':
-        this.#streamed.add('message');
+        noteItem(this.#streamed, 'message', id, place);
         this.#reply.refuse(textIn(event, 'delta'));
         break;
       case 'response.completed':
       case 'response.incomplete':
         this.#addUnsent(listIn(objectIn(event, 'response').output));
-        endResponse(this.#reply, event, this.#ended.has('function_call'));
+        endResponse(this.#reply, event, this.#hasCalled);
         break;
       case 'response.failed':
         endResponse(this.#reply, event, false);
@@ -303,10 +302,12 @@ class ResponseReader {
   }
 
   #endItem(item: Loose, place: unknown, id: string): void {
-    this.#ended.add(item.type);
+    if (item.type !== 'function_call') noteItem(this.#ended, item.type, id, place);
     if (item.type === 'message') this.#endMessage(item, id);
     if (item.type === 'function_call') {
+      this.#hasCalled = true;
       const callId = textIn(item, 'call_id');
+      this.#ended.add(`function_call ${callId}`);
       if (this.#calls.get(place) !== callId) this.#reply.beginCall(callId, textIn(item, 'name'));
       this.#calls.delete(place);
       this.#reply.endCall(callId, textIn(item, 'arguments'), { openai: { itemId: id } });
@@ -316,7 +317,7 @@ class ResponseReader {
 
   #endMessage(item: Loose, id: string): void {
     this.#reply.addOnlyMetadata('text', id, messageMetadata(id, item));
-    if (this.#streamed.has('message')) return;
+    if (hasItem(this.#streamed, 'message', id)) return;
     for (const { type, text, refusal } of listIn(item.content)) {
       if (type === 'output_text') this.#reply.add('text', id, asText(text) ?? '');
       if (type === 'refusal') this.#reply.refuse(asText(refusal) ?? '');
@@ -327,7 +328,7 @@ class ResponseReader {
     const metadata = thoughtMetadata(id, asText(item.encrypted_content));
     for (const index of this.#findThought(id).summaries.keys())
       this.#reply.addOnlyMetadata('reasoning', `${id}:${index}`, metadata);
-    if (this.#streamed.has('reasoning')) return;
+    if (hasItem(this.#streamed, 'reasoning', id)) return;
     for (const [index, { text }] of listIn(item.summary).entries())
       this.#reply.add('reasoning', `${id}:${index}`, asText(text) ?? '', metadata);
     for (const { text } of listIn(item.content))
@@ -337,8 +338,11 @@ class ResponseReader {
   /** Adds the items that only the end of the reply has. */
   #addUnsent(output: readonly Loose[]): void {
     const sent = new Set([...this.#streamed, ...this.#ended]);
-    for (const [index, item] of output.entries())
-      if (!sent.has(item.type)) this.#endItem(item, index, asText(item.id) ?? '');
+    for (const [index, item] of output.entries()) {
+      const id = asText(item.id) ?? '';
+      const names = item.type === 'function_call' ? [textIn(item, 'call_id')] : [id, `@${index}`];
+      if (!hasItem(sent, item.type, ...names)) this.#endItem(item, index, id);
+    }
   }
 
   /**
@@ -358,6 +362,15 @@ class ResponseReader {
     return thought;
   }
 }
+
+/** Notes an item other than a call, by its id and by its place. */
+const noteItem = (items: Set<string>, type: unknown, id: string, place: unknown): void => {
+  items.add(`${type} ${id}`).add(`${type} @${place}`);
+};
+
+/** Whether one of these names is noted. An item without an id may be any of its type. */
+const hasItem = (items: ReadonlySet<string>, type: unknown, ...names: readonly string[]): boolean =>
+  [...names, ''].some((name) => items.has(`${type} ${name}`));
 
 /**
  * Gives all events of an item the id of its first one. GitHub Copilot names an item anew in each

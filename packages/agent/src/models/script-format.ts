@@ -91,27 +91,26 @@ const answer = {
   cut: v.optional(v.boolean()),
 };
 
-const endsOnce = ({
-  fail,
-  stall,
-  cut,
-}: Partial<Record<'fail' | 'stall' | 'cut', unknown>>): boolean =>
-  [fail !== undefined, stall, cut].filter(Boolean).length <= 1;
+type Ends = Partial<Record<'fail' | 'stall' | 'cut' | 'calls' | 'stopReason' | 'usage', unknown>>;
+const endings = ({ fail, stall, cut }: Ends): number =>
+  [fail !== undefined, stall, cut].filter(Boolean).length;
+
+const endsOnce = (one: Ends): boolean => endings(one) <= 1;
 const ENDS_TWICE = 'has more than one of fail, stall and cut';
+const endsWhole = (one: Ends): boolean =>
+  endings(one) === 0 || (one.calls ?? one.stopReason ?? one.usage) === undefined;
+const NO_END = 'does not come to its end, so it can have no calls, stopReason or usage';
 
 const rule = v.pipe(
   v.strictObject({ when: v.pipe(name, v.check(isRegExp, 'is no regular expression')), ...answer }),
   v.check((one) => endsOnce(one), ENDS_TWICE),
+  v.check((one) => endsWhole(one), NO_END),
 );
 
 const reply = v.pipe(
   v.strictObject({ expect: v.optional(expectation), calls: v.optional(v.array(call)), ...answer }),
   v.check((one) => endsOnce(one), ENDS_TWICE),
-  v.check(
-    ({ fail, stall, cut, calls, stopReason, usage }) =>
-      !(fail !== undefined || stall || cut) || (calls ?? stopReason ?? usage) === undefined,
-    'does not come to its end, so it can have no calls, stopReason or usage',
-  ),
+  v.check((one) => endsWhole(one), NO_END),
 );
 
 const price = v.pipe(v.number(), v.minValue(0));

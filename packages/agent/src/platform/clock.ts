@@ -1,4 +1,7 @@
-/** The clock of sessions, its timers, and waits with a limit. */
+/**
+ * The clock of sessions, its timers, and waits with a limit; also key presses, the joiner of
+ * streamed text, and durations as people read them.
+ */
 
 /** Source of time and timers. */
 export type Clock = {
@@ -20,7 +23,7 @@ export type TimeSources = {
 /**
  * Shows the wall time while no timer runs, and a steady time while one does. Setting the computer's
  * clock therefore neither delays a wait nor ends it early. After the last timer the wall time
- * counts again.
+ * counts again: until then, times are late by what a computer slept, where its steady time stood.
  */
 export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock => {
   /** Number of timers that run. */

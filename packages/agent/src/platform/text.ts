@@ -41,25 +41,25 @@ export const firstCharacters = (text: string, most: number): string => {
 
 /** The text, at most `most` UTF-16 units long: `mark`, which counts, stands for the missing end. */
 export const cut = (text: string, most: number, mark = '…'): string =>
-  text.length <= most ? text : `${firstCharacters(text, most - mark.length)}${mark}`;
+  text.length <= most ? text : `${firstCharacters(text, Math.max(0, most - mark.length))}${mark}`;
 
 const ONE_LINE_MAX = 200;
+
+/** What may not stand in a line of others' words: it would begin another one, or nobody sees it. */
+export const LINE_BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
+export const INVISIBLE = /\p{Cf}/gu;
 
 /**
  * A file name or commit subject, safe to show to models and people: one line of limited length,
  * without control characters.
  */
-export const oneLine = (text: string): string => {
-  const line = text
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replace(/\p{Cf}/gu, '')
-    .trim();
-  return cut(line, ONE_LINE_MAX);
-};
+export const oneLine = (text: string): string =>
+  cut(text.replace(LINE_BREAKS, ' ').replace(INVISIBLE, '').trim(), ONE_LINE_MAX);
 
 /** A Markdown code block whose fence is longer than any run of backticks in the text. */
 export const codeFence = (text: string, language = ''): string => {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  let longest = 2;
+  for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
   const fence = '`'.repeat(longest + 1);
   return `${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`;
 };

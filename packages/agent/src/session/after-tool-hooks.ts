@@ -3,8 +3,8 @@
  * the calls, formats the files that they changed, or commits them (`HookPhase`).
  *
  * 1. A phase ends with exactly one HookCompleted or HookFailed, or with none after AbortHook.
- * 2. The usage of a phase is part of its HookCompleted. The usage of a failed or aborted phase is
- *    reported when it is complete.
+ * 2. The usage of a phase is part of its HookCompleted, as far as it is known `graceMs` after its
+ *    end. The usage of a failed or aborted phase is reported when it is complete.
  * 3. A phase that only has to read ends before its action is durable, and is not started then
  *    (`Hooks.runNow`).
  * 4. A phase journals an effect, such as a commit, before it has it (`HookContext.prepare`), so
@@ -61,7 +61,7 @@ export class HookRuns {
   readonly #returning = new Set<Promise<void>>();
   #batchId = '';
   #batch: BatchRecord = emptyBatch();
-  /** Id of the phase that ended before its action was durable. */
+  /** Id of the phase that ended before its action was durable: `start` skips it. */
   #endedHookId = '';
 
   /** `remember` fills the memory of files after a session was opened again. */
@@ -82,7 +82,7 @@ export class HookRuns {
    * Ends a phase that only has to read, before its action is durable. Such a phase is not started
    * later.
    */
-  prepare({ hookId, phase, callIds }: RunHook, { settings }: SessionData): void {
+  endEarly({ hookId, phase, callIds }: RunHook, { settings }: SessionData): void {
     const { hooks, redactor } = this.#equipment;
     const calls = callIds.flatMap((callId) => this.#batch.calls.get(callId) ?? []);
     if (phase !== 'CheckingGitCommits' || calls.length < callIds.length) return;
@@ -158,8 +158,8 @@ export class HookRuns {
     endWatch();
     run.sideRequests.end();
     const silent = run.sideRequests.silent();
-    // What a running phase knows by then counts; under a limit in dollars, with the most that the
-    // rest can cost.
+    // The machine counts one report of a phase. Under a limit in dollars an unknown cost counts as
+    // the most that the phase's requests can cost (`settledUsage` in budget.ts).
     await (run.isOver ? silent : waitAtMost(this.#equipment.clock, graceMs, silent));
     this.#report(run, ran, run.sideRequests.usage);
   }
@@ -199,7 +199,7 @@ export class HookRuns {
       calls: action.callIds.flatMap((callId) => calls.get(callId) ?? []),
       reports: [...reports],
       interrupted: action.interrupted ?? null,
-      prepare: (effect) => this.#prepareEffect(run, effect),
+      prepare: (effect) => this.#journalEffect(run, effect),
       files: recordingMemory(this.#equipment.files, run.seen, action.hookId),
       signal: abortion.signal,
       write: (instructions, text) =>
@@ -208,7 +208,7 @@ export class HookRuns {
   }
 
   /** Resolves when the effect is durable: only then the phase may have it. */
-  #prepareEffect(
+  #journalEffect(
     { action: { hookId }, abortion: { signal } }: PhaseRun,
     effect: HookEffect,
   ): Promise<void> {
@@ -267,6 +267,8 @@ class SideRequests {
   readonly #session: SessionData;
   readonly #requests = new Set<OpenRequest>();
   #usage: Usage | null = null;
+  /** Requests of unknown usage, under a limit in dollars. */
+  #unknown = 0;
   readonly #ended = new AbortController();
   readonly #hookId: string;
   readonly #post: Post;
@@ -297,7 +299,7 @@ class SideRequests {
 
   /** The usage that is known so far; null if nothing was used. */
   get usage(): Usage | null {
-    return this.#usage;
+    return this.#unknown === 0 ? this.#usage : sumUsage(this.#usage, UNKNOWN_USAGE);
   }
 
   async #ask(instructions: string, text: string): Promise<string | null> {
@@ -305,7 +307,10 @@ class SideRequests {
     const { clock } = this.#equipment;
     const model = this.#equipment.model(this.#session.settings.model);
     const { limits } = this.#session.settings;
+    let counted: 'no' | 'asUnknown' | 'yes' = 'no';
     const addUsage = (usage: Usage): void => {
+      if (counted === 'asUnknown') this.#unknown -= 1;
+      counted = 'yes';
       this.#usage = sumUsage(this.#usage, usage);
     };
     // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
@@ -340,13 +345,12 @@ class SideRequests {
     const cancel = clock.after(TEXT_MS, reading.abort);
     const ending = await reading.ended;
     cancel();
-    if (ending.type === 'aborted') {
-      // What it has cost is known in part, if at all.
-      if (hasMoneyLimit(this.#session)) this.#usage = sumUsage(this.#usage, UNKNOWN_USAGE);
-      return null;
+    if (ending.type !== 'aborted' && ending.usage !== null) addUsage(ending.usage);
+    else if (counted === 'no' && hasMoneyLimit(this.#session)) {
+      this.#unknown += 1; // until it comes late
+      counted = 'asUnknown';
     }
-    if (ending.usage !== null) addUsage(ending.usage);
-    else if (hasMoneyLimit(this.#session)) this.#usage = sumUsage(this.#usage, UNKNOWN_USAGE);
+    if (ending.type === 'aborted') return null;
     return ending.type === 'completed' && ending.stopReason === 'end' ? replyText(ending) : null;
   }
 }

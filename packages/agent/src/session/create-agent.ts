@@ -392,10 +392,7 @@ const localOptions = ({ stoppingPolicy, unpriced = 'refuse' }: SessionOptions) =
 /** The tool `task` of a session. */
 const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promise<Tool> => {
   const { clock, journals, report, redactor } = parts;
-  const [{ createTaskSessions, createTaskTool }, { taskInstructions }] = await Promise.all([
-    import('./task.js'),
-    import('./instructions.js'),
-  ]);
+  const { createTaskSessions, createTaskTool, taskInstructions } = await import('./task.js');
   const instructTask = async ({
     workspace,
     sandbox = 'off',
@@ -586,17 +583,12 @@ const equip = async (
   const { models, tools, moreTools, lateTools, redactor, hooks } = parts;
   const environment = process.env;
   // "Late" checkpoints and hooks load their code when a call may first change files.
-  const [
-    { createFileMemory },
-    { compactionInstructions },
-    { createLateCheckpoints, createLateHooks },
-    builtin,
-  ] = await Promise.all([
-    import('../tools/file-change.js'),
-    import('./instructions.js'),
-    import('../workspace/late-hooks.js'),
-    tools === undefined ? import('../tools/builtin-tools.js') : null,
-  ]);
+  const [{ createFileMemory }, { createLateCheckpoints, createLateHooks }, builtin] =
+    await Promise.all([
+      import('../tools/file-change.js'),
+      import('../workspace/late-hooks.js'),
+      tools === undefined ? import('../tools/builtin-tools.js') : null,
+    ]);
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
   const files = createFileMemory();
   const jobs = createJobs();
@@ -626,7 +618,6 @@ const equip = async (
     lateTools: startedBy === 'user' ? lateTools : null,
     files,
     jobs,
-    compactionInstructions,
     hooks: createLateHooks({ environment, sandbox, observer: checkpoints }),
     userHooks,
     redactor,

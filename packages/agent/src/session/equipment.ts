@@ -39,10 +39,10 @@ export type SessionDependencies = {
   readonly files: FileMemory;
   readonly jobs: Jobs;
   /**
-   * The request for a summary, at the end of the conversation. `wish`: the user's wish about its
-   * content.
+   * The request for a summary, at the end of the conversation, in place of the usual one. `wish`:
+   * the user's wish about its content.
    */
-  compactionInstructions(wish: string | null): string;
+  compactionInstructions?(wish: string | null): string;
   /**
    * The hooks after a batch of tools: the look for commits, formatters, auto-commit. null: none are
    * connected, and a phase that the machine asks for fails.

@@ -3,6 +3,7 @@
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallPreview } from '../machine/call.js';
 import { attempt } from '../platform/attempt.js';
+import { systemClock, waitAtMost } from '../platform/clock.js';
 import { type JsonLimits, parseBounded } from '../platform/untrusted-input.js';
 import { levelOfCall, type PolicySettings } from '../policy/decide.js';
 import {
@@ -29,10 +30,10 @@ import {
 /**
  * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
  * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
- * (rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
- * their names; `workspace` is a real absolute path. `userPlaces`: places that count wherever
- * they lie. `sandbox`: that of the session; without one no command counts as one that only reads.
- * Exported for other runtimes, too.
+ * (rules.md#judged-calls). No text is an empty object; other text that is not a JSON object is
+ * never repaired. `tools` by their names; `workspace` is a real absolute path. `userPlaces`:
+ * places that count wherever they lie. `sandbox`: that of the session; without one no command
+ * counts as one that only reads. Exported for other runtimes, too.
  */
 export const judgeCall = async (
   raw: RawCall,
@@ -62,7 +63,9 @@ export const judgeCall = async (
   }
   const { deadlineMs = tool.traits.deadlineMs, facts, title, reads } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
-  const isReader = reads === 'always' || (reads === 'fenced' && isFenced(sandbox, facts.needs));
+  // `fenced`: only in the sandbox
+  const isReader =
+    reads === 'always' || (reads === 'fenced' && levelOfCall(sandbox, facts.needs) !== 'off');
   const mutating = tool.traits.mutating && !isReader;
   const traits = { ...tool.traits, mutating, deadlineMs, ...previews };
   // adds which paths hold credentials, or files that Pawl or other programs obey
@@ -99,9 +102,6 @@ const findTool = (name: string, tools: ReadonlyMap<string, Tool>): Tool | undefi
   const [tool, ...others] = [...tools.values()].filter((one) => plainName(one.name) === plain);
   return others.length === 0 ? tool : undefined;
 };
-
-const isFenced = (sandbox: PolicySettings['sandbox'], needs: CallFacts['needs']): boolean =>
-  levelOfCall(sandbox, needs) !== 'off';
 
 const QUOTED_BYTES = 400;
 const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };
@@ -150,6 +150,9 @@ const parseInput = (rawInput: string): Input => {
   return invalid('were not valid JSON');
 };
 
+/** Time limit for a judgement: until it is there, nothing else of the session goes on. */
+const JUDGE_MS_MAX = 60_000;
+
 const judgeInput = async (
   tool: Tool,
   input: JsonObject,
@@ -158,7 +161,10 @@ const judgeInput = async (
 ): Promise<Judgement> => {
   const refused = refusePlaceholder(redactor, input);
   if (refused !== null) return refused;
-  const judged = await attempt(() => tool.judge(input, workspace));
+  const judging = attempt(() => tool.judge(input, workspace));
+  const judged = await waitAtMost(systemClock, JUDGE_MS_MAX, judging);
+  if (judged === null)
+    return { kind: 'invalid', field: 'input', why: 'the tool could not judge it in time' };
   if (judged.kind === 'done') return redactJudgement(redactor, takeJudgement(tool, judged.value));
   return {
     kind: 'invalid',

@@ -47,7 +47,7 @@ export const prepare = (
   state: State,
   { tools, hooks }: Performers,
 ): readonly string[] => {
-  if (action.type === 'RunHook') hooks.prepare(action, state.session);
+  if (action.type === 'RunHook') hooks.endEarly(action, state.session);
   if (action.type !== 'ExecuteTools') return [];
   const { batchId, calls } = action;
   return calls
@@ -370,7 +370,9 @@ export class CheckpointRuns {
           };
     const note = describeRestore(outcome, keepsConversation);
     const { checkpoint, changes, left } = outcome;
-    this.#post({ type: 'Rewound', rewindId, checkpoint, changes, left, note });
+    const moved = outcome.refs.map(({ text }) => text);
+    const refs = moved.length === 0 ? {} : { refs: moved };
+    this.#post({ type: 'Rewound', rewindId, checkpoint, changes, left, note, ...refs });
   }
 
   /** Ends scans of the workspace. */

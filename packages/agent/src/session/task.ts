@@ -2,14 +2,13 @@
  * The tool `task`: the model starts a session that only reads, and gets its last message.
  *
  * From top to bottom: the tool; how a call runs, resumes and ends; the sessions of tasks; and the
- * settings of such a session.
+ * settings and instructions of such a session.
  */
 
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
 import { reservedUsd } from '../machine/moves/budget.js';
 import {
-  joinEstimated,
   type Limit,
   noLimits,
   type Remaining,
@@ -85,17 +84,10 @@ const LEFT_MS_MIN = 60_000;
 
 /** What the task has spent. Money set aside for a running request counts as spent. */
 const taskUsage = (session: SessionData): Usage => {
-  const { unpriced, ...tokens } = session.usage;
-  const costUsd = session.usage.costUsd + reservedUsd(session);
-  return {
-    inputTokens: tokens.inputTokens,
-    outputTokens: tokens.outputTokens,
-    cacheReadTokens: tokens.cacheReadTokens,
-    cacheWriteTokens: tokens.cacheWriteTokens,
-    // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
-    costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
-    ...joinEstimated({}, tokens),
-  };
+  const { unpriced, ...usage } = session.usage;
+  const costUsd = usage.costUsd + reservedUsd(session);
+  // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
+  return { ...usage, costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd };
 };
 
 /** Text of the model's last message; empty if there is none, or if it asks for tools. */
@@ -138,8 +130,12 @@ const reportCalls = (child: AgentSession, { workspace, progress }: ToolContext):
     if (call !== undefined) progress(`${call.judged.tool} ${callTitle(call.judged, workspace)}\n`);
   });
 
-/** Waits until the task's turn has ended, closes its session, and gives the outcome. */
-const awaitTask = async (child: AgentSession, context: ToolContext): Promise<ToolOutcome> => {
+/** Sends the prompt, if any, waits until the task's turn has ended, and closes its session. */
+const awaitTask = async (
+  child: AgentSession,
+  context: ToolContext,
+  prompt: string | null,
+): Promise<ToolOutcome> => {
   const sessionId = child.id;
   const stopReporting = reportCalls(child, context);
   // If it can't be sent, the session has ended, and there is nothing to cancel.
@@ -147,8 +143,12 @@ const awaitTask = async (child: AgentSession, context: ToolContext): Promise<Too
   const end = (): void => void attempt(() => child.close());
   context.signal.addEventListener('abort', cancel, { once: true });
   context.force.addEventListener('abort', end, { once: true });
-  if (context.signal.aborted) cancel();
-  const idling = await attempt(() => child.idle());
+  if (context.force.aborted) end();
+  const idling = await attempt(async () => {
+    if (prompt !== null) await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+    if (context.signal.aborted) cancel();
+    return child.idle();
+  });
   stopReporting();
   context.signal.removeEventListener('abort', cancel);
   context.force.removeEventListener('abort', end);
@@ -177,8 +177,7 @@ const runTask = async (
   const { batchId, callId } = context;
   const settings = readingTaskSettings(sessions.settings(), remaining, maxUsd);
   const child = await sessions.start(settings, { batchId, callId });
-  await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
-  return awaitTask(child, context);
+  return awaitTask(child, context, prompt);
 };
 
 const hasEnded = ({ name }: State): boolean =>
@@ -196,9 +195,7 @@ const resumeTask = async (
     return taskOutcome(state, sessionId, context);
   }
   const child = await sessions.reopen(sessionId);
-  if (child.current.name === 'Ready')
-    await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
-  return awaitTask(child, context);
+  return awaitTask(child, context, child.current.name === 'Ready' ? prompt : null);
 };
 
 /**
@@ -338,3 +335,7 @@ const readingTaskSettings = (
     errors: 5,
   },
 });
+
+/** What the instructions of a task's session say in addition to those of every session. */
+export const taskInstructions = `# This is a task
+Another agent gave you this task and waits for it. Nobody else reads along, and nobody can be asked. It sees your last message and nothing else: say there what you found, with paths and line numbers, what you are not sure of, and what you could not find. You can look at everything in the workspace and change nothing.`;

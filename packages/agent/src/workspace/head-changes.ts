@@ -160,7 +160,8 @@ const listCommits = async (
   const [newest, ...others] = commits;
   if (newest === undefined || !wantsSignatures(repository)) return commits;
   const object = await repository.ask(['cat-file', 'commit', newest.hash]);
-  return SIGNATURE.test(object) ? commits : [{ ...newest, isUnsigned: true }, ...others];
+  const [header = ''] = object.split('\n\n', 1); // the message may have such a line, too
+  return SIGNATURE.test(header) ? commits : [{ ...newest, isUnsigned: true }, ...others];
 };
 
 const SIGNATURE = /^gpgsig(?:-sha256)? /m;

@@ -1,12 +1,17 @@
 /**
- * Protected files that git would write, asked before a command starts; and protected files that git
- * could not write, since they were read-only for the command in which it moved the working tree.
+ * Protected files that git would write, asked before a command starts (`find`); and protected files
+ * that git could not write, since they were read-only for the command in which it moved the working
+ * tree. While there are such files (`stale`), no command runs that could commit them: `begin` gives
+ * the reason in place of the function that looks again after the command. A new session knows of
+ * none.
  */
 
 import path from 'node:path';
+import { shellWords } from '../command/sandbox/shell-text.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
+import { oneLine, plural } from '../platform/text.js';
 import { findProtection } from '../policy/paths.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
 import type { MovedFiles } from '../tools/bash.js';
@@ -14,8 +19,12 @@ import { findCommit, type Repository, useRepository } from './git.js';
 
 const isProtected = (name: string): boolean => findProtection(name) !== null;
 
+/** `git log` writes line feeds before the names of a commit. */
 const names = (output: string): readonly string[] =>
-  output.split('\0').flatMap((line) => (isProtected(line.trim()) ? [line.trim()] : []));
+  output
+    .split('\0')
+    .map((line) => line.replace(/^\n+/, ''))
+    .filter(isProtected);
 
 /** The answer of git, or nothing where it knows none: the command itself will fail then. */
 const ask = async (
@@ -94,10 +103,11 @@ const changedNames = (repository: Repository): Promise<readonly string[]> =>
 export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
   /** Files that git could not write when it moved on. */
   let stale: readonly string[] = [];
+  /** Null: git fails, for example since it is late. */
   const look = async (
     workspace: string,
     find: (repository: Repository) => Promise<readonly string[]>,
-  ): Promise<readonly string[]> => {
+  ): Promise<readonly string[] | null> => {
     const place = { workspace, environment, signal: new AbortController().signal };
     try {
       const files = await useRepository(place, async (repository) =>
@@ -107,7 +117,7 @@ export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles =>
       );
       return [...new Set(files ?? [])];
     } catch (error) {
-      if (error instanceof ProgramFailure) return []; // git fails for the command as well
+      if (error instanceof ProgramFailure) return null; // the files stay read-only for the command
       throw error;
     }
   };
@@ -119,38 +129,48 @@ export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles =>
           ? ask(repository, ['ls-files', '-z'])
           : (await Promise.all(moves.map((move) => movedBy(repository, move)))).flat(),
       );
-      return [...new Set([...moved, ...stale])];
+      return [...new Set([...(moved ?? []), ...stale])];
     },
     async begin(workspace, writable) {
-      const changedBefore = await look(workspace, changedNames);
+      const changed = await look(workspace, changedNames);
+      const changedBefore = changed ?? stale;
       stale = stale.filter((file) => changedBefore.includes(file)); // a job may have written them
       const open = stale.filter((file) => !writable.includes(file));
-      if (open.length > 0) return `Not run: ${describeStale(open, workspace)}`;
-      const isLeft = (file: string): boolean =>
+      if (open.length > 0) return `Not run: ${describeStale(open, workspace, changed !== null)}`;
+      const mayBeLeft = (file: string): boolean =>
         stale.includes(file) || !(changedBefore.includes(file) || writable.includes(file));
       return async () => {
-        stale = await look(workspace, async (repository) => {
-          const unwritten: string[] = [];
+        const unwritten = await look(workspace, async (repository) => {
+          const found: string[] = [];
           for (const name of await changedNames(repository))
             if (
-              isLeft(path.join(repository.top, name)) &&
+              mayBeLeft(path.join(repository.top, name)) &&
               (await hasEarlierContent(repository, name))
             )
-              unwritten.push(name);
-          return unwritten;
+              found.push(name);
+          return found;
         });
+        stale = unwritten ?? stale;
         return stale.length === 0 ? null : `[${describeStale(stale, workspace)}]`;
       };
     },
   };
 };
 
-const describeStale = (stale: readonly string[], workspace: string): string => {
-  const shown = stale.map((file) => path.relative(workspace, file));
+/** How many files a sentence names. */
+const SHOWN_MAX = 10;
+
+/** `isKnown`: git was asked just now. The names are a repository's: they may be anything. */
+const describeStale = (stale: readonly string[], workspace: string, isKnown = true): string => {
+  const shown = stale.slice(0, SHOWN_MAX).map((file) => oneLine(path.relative(workspace, file)));
+  const more = stale.length - shown.length;
+  const rest = more === 0 ? '' : ` and ${plural(more, 'other file')}`;
   const [have, them] = stale.length === 1 ? ['has', 'it'] : ['have', 'them'];
   return (
-    `${shown.join(', ')} still ${have} the content of an earlier commit: git moved on and could ` +
-    `not write ${them}, since protected files are read-only here. A commit of all files would take ` +
-    `the branch's changes back. To finish the move: git checkout -- ${shown.join(' ')}`
+    `${isKnown ? '' : 'git can’t be asked now. As far as known, '}` +
+    `${shown.join(', ')}${rest} still ${have} the content of an earlier commit: git moved on and ` +
+    `could not write ${them}, since protected files are read-only here. A commit of all files ` +
+    "would take the branch's changes back. To finish the move: git checkout -- " +
+    `${shellWords(shown)}${more === 0 ? '' : ', and the others'}`
   );
 };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { test } from 'node:test';
+import { testContext } from '../../../../test/kit/mcp/tool-context.js';
 import {
   type Answer,
   callTools,
@@ -9,6 +10,9 @@ import {
   resultsOf,
   say,
 } from '../../../../test/kit/runtime/stage.js';
+import { initialState } from '../../src/machine/machine.js';
+import { defaultSettings } from '../../src/machine/settings.js';
+import { createTaskTool } from '../../src/session/task.js';
 import { CALL_USD, listed, open, resultIn, startTask, twoSided, until } from './task-stage.js';
 
 test('a task has a session of its own, and its last message is the result of the call', async (t) => {
@@ -136,4 +140,20 @@ test('a fork of a task is a session of the user', async (t) => {
   await journals.fork(child?.sessionId ?? '', 1, 'forked', 1);
   const { header } = await journals.peek('forked');
   assert.equal(header.startedBy, undefined);
+});
+
+test('a task that takes no prompt is closed, and its call fails', async () => {
+  const done: string[] = [];
+  const child = {
+    id: 's',
+    current: initialState({ ...defaultSettings, model: 'm', workspace: '/' }),
+    watch: () => () => undefined,
+    send: async () => Promise.reject(new Error('the journal is full')),
+    close: async () => void done.push('closed'),
+  };
+  const sessions = { settings: () => defaultSettings, start: async () => child };
+  const task = createTaskTool(sessions as never); // what a start needs
+  const outcome = await task.run({ purpose: 'p', prompt: 'q' }, testContext());
+  assert.match(outcome.text, /the task was stopped: the journal is full/);
+  assert.deepEqual([outcome.status, done], ['failed', ['closed']]);
 });

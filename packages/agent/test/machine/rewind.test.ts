@@ -181,6 +181,14 @@ test('a rewind says how many files went back, which it left, and why if there is
   deepStrictEqual(said({ left }), [
     `${there}0 files changed back; left as they are: a.ts (somebody else changed it)`,
   ]);
+  const refs = ['HEAD is at main', 'branch x is removed'];
+  deepStrictEqual(said({ changes: { ...changes(1), created: 1 }, left, refs }), [
+    `${there}3 files changed back; in git, HEAD is at main, branch x is removed; ` +
+      'left as they are: a.ts (somebody else changed it)',
+  ]);
+  deepStrictEqual(said({ note: 'for the model', refs: ['HEAD is at main'] }), [
+    `${there}0 files changed back; in git, HEAD is at main`,
+  ]);
   deepStrictEqual(said({ note: 'nothing is known of them' }), [`${there}nothing is known of them`]);
   deepStrictEqual(said({ note: null }), [`${there}no file had to be changed`]);
   const { conversation: _, ...filesOnly } = g.rewind('plan-1');

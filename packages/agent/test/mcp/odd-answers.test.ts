@@ -13,6 +13,7 @@ import { settingsOf } from '../../../../test/kit/mcp/test-servers.js';
 import { testContext } from '../../../../test/kit/mcp/tool-context.js';
 import { makePng } from '../../../../test/servers/sample-pictures.js';
 import { until } from '../../../../test/until.js';
+import { declareTools, offeredTools } from '../../src/extensions/mcp/declare-tools.js';
 import type { McpServer } from '../../src/extensions/mcp/server-config.js';
 
 // Lists and results of servers with faults in their form: what is right in them is used, and the rest is named.
@@ -301,4 +302,31 @@ test('a failed call has no pictures, and says so; an error of any form is told',
   });
   result = { content: [], isError: true, structuredContent: {} };
   assert.equal((await run(tool('mcp__odd__act'))).status, 'failed');
+});
+
+test('a tool that does not fit takes no room from those behind it', () => {
+  const offered = (name: string, length: number) => ({
+    name,
+    description: 'x'.repeat(length),
+    inputSchema: OBJECT,
+  });
+  const tools = [offered('a', 200_000), offered('b', 10), offered('c', 10)];
+  const declared = declareTools([{ server: 's', tools }]);
+  assert.deepEqual(
+    declared.tools.map(({ name }) => name),
+    ['b', 'c'],
+  );
+  assert.match(declared.faults.join(), /^1 of 3 MCP tools are left out/);
+});
+
+test('a line for the user shows no control characters of a name', () => {
+  const name = `a\u001b[2J${'x'.repeat(300)}`;
+  const task = {
+    name,
+    inputSchema: { type: 'object' as const },
+    execution: { taskSupport: 'required' as const },
+  };
+  const { notes } = offeredTools([task]);
+  assert.match(notes.join(), /^a\?\[2Jx+: left out/);
+  assert.ok((notes[0] ?? '').length < 200);
 });

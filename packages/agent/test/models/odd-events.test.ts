@@ -350,6 +350,89 @@ const rows: readonly Row[] = [
     ['end', 'text half'],
   ],
   [
+    'a second message and a second call that come whole, or only with the end, are read',
+    'openai',
+    [
+      ...half,
+      {
+        type: 'response.output_item.done',
+        output_index: 1,
+        item: { ...ITEMS[1], id: 'n' },
+      },
+      { type: 'response.output_item.done', output_index: 2, item: ITEMS[2] },
+      ended('completed', {
+        output: [
+          { ...ITEMS[1], content: [] },
+          { ...ITEMS[1], id: 'n' },
+          ITEMS[2],
+          { ...ITEMS[2], id: 'g', call_id: 'd', name: 'edit' },
+        ],
+      }),
+    ],
+    ['toolUse', 'text half', 'text Hi', 'read {}', 'edit {}'],
+  ],
+  [
+    'usage behind the reason for stopping does not undo it',
+    'anthropic',
+    message(
+      ...said(0),
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
+      { type: 'message_delta', delta: {}, usage: { output_tokens: 2 } },
+      { type: 'message_stop' },
+    ),
+    ['end', 'text found'],
+  ],
+  ...(
+    [
+      ['invalid_request_error', 'badRequest', false],
+      ['request_too_large', 'contextOverflow', false],
+      ['timeout_error', 'timeout', true],
+      ['api_error', 'unreachable', true],
+    ] as const
+  ).map(
+    ([type, kind, isRetried]): Row => [
+      `an error event in place of a reply is what its type says: ${type}`,
+      'anthropic',
+      [{ type: 'error', error: { type, message: 'No.' } }],
+      [kind, isRetried],
+    ],
+  ),
+  [
+    'a call that is cut between its pieces is cut, and a quoted name is one key',
+    'google',
+    [
+      part({
+        functionCall: {
+          name: 'read',
+          partialArgs: [{ jsonPath: "$['a.b']", stringValue: 'c', willContinue: true }],
+          willContinue: true,
+        },
+      }),
+      last('MAX_TOKENS'),
+    ],
+    ['maxTokens', 'read {"a.b":"c"'],
+  ],
+  [
+    'a place far behind the end of a list makes no sense',
+    'google',
+    [
+      part({
+        functionCall: {
+          name: 'read',
+          partialArgs: [{ jsonPath: '$.a[4000000000]', stringValue: 'c' }],
+        },
+      }),
+      last('STOP'),
+    ],
+    ['malformed', false],
+  ],
+  [
+    'the same continuation again is not asked for',
+    'google',
+    [part({ text: 'h' }), last('CONTINUATION', { continuationToken: 't' })],
+    ['maxTokens', 'text hh'],
+  ],
+  [
     'blocks that are whole at their beginning are read',
     'anthropic',
     message(

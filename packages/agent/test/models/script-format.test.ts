@@ -56,6 +56,11 @@ const wrong: readonly (readonly [unknown, string, RegExp])[] = [
   [{ replies: [], rules: [{ when: '(' }] }, 'rules.0.when', /regular expression/],
   [{ replies: [], rules: [{ when: 'a', calls: [] }] }, 'rules.0.calls', /is no field/],
   [{ replies: [], rules: [{ when: 'a', stall: true, cut: true }] }, 'rules.0', /more than one/],
+  [
+    { replies: [], rules: [{ when: 'a', cut: true, stopReason: 'end' }] },
+    'rules.0',
+    /does not come to its end/,
+  ],
   [{ replies: [], facts: { prices: { input: 1 } } }, 'facts.prices.output', /output/],
 ];
 

@@ -5,6 +5,7 @@ import type { EffortLevel } from '../../src/machine/settings.js';
 import { anthropicModel } from '../../src/models/anthropic.js';
 import { catalogueFacts } from '../../src/models/catalogue.js';
 import { googleModel } from '../../src/models/google.js';
+import { openAiModel } from '../../src/models/openai-responses.js';
 import {
   chatModel,
   delta,
@@ -188,6 +189,38 @@ test('what another Responses server streams of its thoughts is shown, and goes b
     summary: [],
     content: [{ type: 'reasoning_text', text: 'Let me see.' }],
   });
+});
+
+test('a message goes back without its id if its thought does not go back', async (context) => {
+  const place = { output_index: 0, item_id: 'x', summary_index: 0 };
+  const body = `${events({
+    type: 'response.reasoning_summary_text.delta',
+    ...place,
+    delta: 'Hm.',
+  })}${RESPONSES_OK}`;
+  const { url, seen } = await serve(context, streamed(body));
+  const model = openAi(url);
+  const { ending } = await hello(model);
+  assert.ok(ending.type === 'completed');
+  const said = { role: 'assistant', model: model.id, cut: false, parts: ending.parts } as never; // without calls
+  await hello(model, { messages: [userSays('hello'), said, userSays('go on')] });
+  const items = seen[1]?.body.input as readonly Loose[];
+  assert.deepEqual(items[2], { role: 'assistant', content: [{ type: 'output_text', text: 'ok' }] });
+});
+
+test('a model that thinks according to its facts is asked as one, whatever its name', async (context) => {
+  const { url, seen } = await serve(context, streamed(RESPONSES_OK));
+  for (const thinking of ['yes', 'no'] as const)
+    await hello(
+      openAiModel(adapterOptions('openai/azure-gpt', url, { facts: { ...facts, thinking } })),
+    );
+  assert.deepEqual(
+    seen.map(({ body }) => [body.include, (body.input as readonly Loose[])[0]?.role]),
+    [
+      [['reasoning.encrypted_content'], 'developer'],
+      [undefined, 'system'],
+    ],
+  );
 });
 
 test("OpenRouter's reasoning_details go back whole, in order, and to the same model only", async (context) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { cut, firstCharacters, groupDigits } from '../../src/platform/text.js';
+import { codeFence, cut, firstCharacters, groupDigits } from '../../src/platform/text.js';
 
 test('digits are grouped as the platform groups them', () => {
   const counts = [0, 7, 12, 999, 1_000, 12_345, 999_999, 1_000_000, Number.MAX_SAFE_INTEGER];
@@ -21,6 +21,11 @@ test('no source asks the platform to group digits', () => {
   assert.deepEqual(asking, []);
 });
 
+test('a fence is longer than any run of backticks, however many there are', () => {
+  assert.equal(codeFence('a```b'), '````\na```b\n````');
+  assert.ok(codeFence('` '.repeat(200_000)).startsWith('```\n'));
+});
+
 test('a cut text ends with a whole character, and is no longer than it may be', () => {
   const characters = [
     'a',
@@ -35,7 +40,7 @@ test('a cut text ends with a whole character, and is no longer than it may be', 
     for (let most = 0; most <= text.length; most++) {
       const first = firstCharacters(text, most);
       assert.equal(first, character.repeat(Math.floor(most / character.length)));
-      assert.ok(cut(text, Math.max(1, most)).length <= Math.max(1, most));
+      assert.ok(cut(text, most).length <= Math.max(1, most));
     }
     assert.equal(cut(text, text.length), text);
     assert.equal(cut(text, text.length - 1), `${firstCharacters(text, text.length - 2)}…`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { watchCpu } from '../../../../test/cpu-watch.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { findAgentsBelow, loadAgentsFiles } from '../../src/session/instructions.js';
 
@@ -150,11 +151,21 @@ test('words in code spans and code blocks import nothing', async (t) => {
     '~~~',
     '@a.md',
     '~~~~',
+    '```inline``` code',
   ].join('\n');
   await write(workspace, { 'AGENTS.md': text, 'a.md': 'imported' });
   assert.deepEqual(pathsIn(await loadAgentsFiles(workspace)), ['AGENTS.md']);
   await write(workspace, { 'AGENTS.md': `${text}\n@a.md` });
   assert.deepEqual(pathsIn(await loadAgentsFiles(workspace)), ['AGENTS.md', 'a.md']);
+});
+
+test('a text of many runs of backticks is read in one pass', async (t) => {
+  const { workspace } = await makeFolders(t);
+  const runs = Array.from({ length: 250 }, (_, size) => '`'.repeat(size + 1)).join(' ');
+  await write(workspace, { 'AGENTS.md': `${runs} @a.md`, 'a.md': 'imported' });
+  const cpuMs = watchCpu();
+  assert.deepEqual(pathsIn(await loadAgentsFiles(workspace)), ['AGENTS.md', 'a.md']);
+  assert.ok(cpuMs() < 500, `${cpuMs()} ms`);
 });
 
 test('no import leads out of the repository, into hidden folders or to files of secrets', async (t) => {
@@ -198,6 +209,24 @@ test('no import leads out of the repository, into hidden folders or to files of 
   }
   await write(workspace, { 'AGENTS.md': '@fine.md', 'fine.md': 'control' });
   assert.deepEqual(pathsIn(await loadAgentsFiles(workspace)), ['AGENTS.md', 'fine.md']);
+});
+
+test('a link in place of AGENTS.md leads to documents alone', async (t) => {
+  const { workspace } = await makeFolders(t);
+  await write(workspace, { '.env': 'OUT', 'plans/next.md': 'OUT', 'docs/rules.md': 'fine' });
+  const guarded = path.join(workspace, 'plans');
+  for (const target of ['.env', 'plans/next.md', '../.git/config', 'docs/rules.md']) {
+    await symlink(target, path.join(workspace, 'AGENTS.md'));
+    await write(path.join(workspace, '..', '.git'), { config: 'OUT' });
+    const { files, warnings } = await loadAgentsFiles(
+      workspace,
+      (file) => !file.startsWith(guarded),
+    );
+    const isFine = target.startsWith('docs');
+    assert.deepEqual(files, isFine ? [{ path: 'AGENTS.md', text: 'fine' }] : [], target);
+    assert.equal(warnings.length, isFine ? 0 : 1, target);
+    await rm(path.join(workspace, 'AGENTS.md'));
+  }
 });
 
 test("a file that the user's rules guard is not imported", async (t) => {

@@ -90,22 +90,27 @@ const usesLate: Answer = async function* (_request, signal) {
   yield completed([{ type: 'text', text: 'too late' }]);
 };
 
-test('a text that does not come in time is none, and what it used counts all the same', async () => {
-  const hooks = writing('a diff');
-  const slow: Hooks = { ...hooks, deadlinesMs: { ...hooks.deadlinesMs, AutoCommitting: 60_000 } };
-  const on = await playWith(slow, { model: asking(usesLate), settings: COMMITTING });
-  await on.say('go');
-  await on.until(({ path }) => path.some(({ as }) => as === 'AutoCommitting'));
-  await settle();
-  on.clock.advance(20_000);
-  const { session } = await on.rest();
-  assert.equal(hooks.log.at(-1), 'wrote null');
-  assert.ok(
-    Math.abs(session.usage.costUsd - 3 * ONE_CALL_USD) < 1e-9,
-    String(session.usage.costUsd),
-  );
-  assert.deepEqual(session.unaccounted, []);
-});
+for (const usd of ['unlimited', 10] as const)
+  test(`a text that does not come in time is none, and what it used counts all the same: limit ${usd}`, async () => {
+    const limits = { ...defaultSettings.limits, usd };
+    const hooks = writing('a diff');
+    const slow: Hooks = { ...hooks, deadlinesMs: { ...hooks.deadlinesMs, AutoCommitting: 60_000 } };
+    const on = await playWith(slow, {
+      model: asking(usesLate),
+      settings: { ...COMMITTING, limits },
+    });
+    await on.say('go');
+    await on.until(({ path }) => path.some(({ as }) => as === 'AutoCommitting'));
+    await settle();
+    on.clock.advance(20_000);
+    const { session } = await on.rest();
+    assert.equal(hooks.log.at(-1), 'wrote null');
+    assert.ok(
+      Math.abs(session.usage.costUsd - 3 * ONE_CALL_USD) < 1e-9,
+      String(session.usage.costUsd),
+    );
+    assert.deepEqual(session.unaccounted, []);
+  });
 
 test('a model that does not fall silent holds the phase up for a grace time only', async () => {
   const hooks = writing('a diff');

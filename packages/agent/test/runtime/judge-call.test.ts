@@ -176,3 +176,14 @@ test('arguments that are longer than a limit are invalid, and are not kept', asy
   assert.match(judged.verdict.why, /^the arguments were longer than 8000000 characters: /);
   assert.ok((judged.rawInput ?? raw).length < 600);
 });
+
+test('a tool that does not judge in time makes the call invalid', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const slow: Tool = { ...tool('slow', () => ok('')), judge: () => new Promise(() => undefined) };
+  const judging = judgeCall(rawCall('1', 'slow'), new Map([['slow', slow]]), '/workspace');
+  await Promise.resolve();
+  t.mock.timers.tick(60_000);
+  const { verdict } = await judging;
+  assert.ok(verdict.kind === 'invalid');
+  assert.match(verdict.why, /could not judge it in time/);
+});

@@ -18,6 +18,7 @@ import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import type { ApprovalQuestion, OnApproval } from '../../src/session/approvals.js';
 import { createAgent } from '../../src/session/create-agent.js';
+import { createMovedFiles } from '../../src/workspace/moved-files.js';
 
 const PROTECTED = ['AGENTS.md', '.npmrc', '.github/workflows/ci.yml', '.vscode/settings.json'];
 
@@ -189,6 +190,34 @@ for (const [title, commands] of [
     assert.match(shell(folder, 'git log -1 --format=%s'), /feature/);
   });
 }
+
+test('protected files that git left behind are not forgotten while git fails, and are quoted', async (context) => {
+  const place = realpathSync(temporaryFolder(context, 'git-moves'));
+  const [folder, programs] = [path.join(place, 'work'), path.join(place, 'bin')];
+  fillFolder(folder, 'a repository', makeRepository);
+  mkdirSync(programs);
+  const git = shell(folder, 'command -v git').trim();
+  writeFileSync(
+    path.join(programs, 'git'),
+    `#!/bin/sh\n[ -e '${place}/fails' ] && kill -9 $$\nexec '${git}' "$@"\n`,
+    { mode: 0o755 },
+  );
+  const odd = '.github/workflows/a; id\nb.yml';
+  writeFileSync(path.join(folder, odd), 'one\n');
+  shell(folder, 'git add -A && git commit -qm one');
+  const environment = { ...process.env, PATH: `${programs}:${process.env.PATH}` };
+  const moved = createMovedFiles(environment);
+  const finish = await moved.begin(folder, []);
+  assert.ok(typeof finish === 'function');
+  // git moves on and leaves the old file
+  writeFileSync(path.join(folder, odd), 'two\n');
+  shell(folder, 'git commit -qam two');
+  writeFileSync(path.join(folder, odd), 'one\n');
+  assert.match((await finish()) ?? '', /git checkout -- '.github\/workflows\/a; id b.yml'\]$/);
+  writeFileSync(path.join(place, 'fails'), '');
+  assert.match(String(await moved.begin(folder, [])), /^Not run: git can’t be asked now/);
+  assert.equal((await moved.find(folder, [])).length, 1);
+});
 
 test('what the user did to a protected file is not taken for a move', async (context) => {
   const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');

@@ -119,13 +119,7 @@ test('answers given at the same time are all kept', async (t) => {
 });
 
 test('a damaged list allows nothing, is reported once, and is kept aside by the next answer', async (t) => {
-  for (const damage of [
-    '',
-    '{',
-    '{"format":2,"entries":[]}',
-    '{"format":1,"entries":[{"kind":"hook"}]}',
-    '\0',
-  ]) {
+  for (const damage of ['', '{', '{"format":1,"entries":[{"kind":"hook"}]}', '\0']) {
     const place = makePlace(t);
     await opened(place).store.allow(place.project, hook('echo 1'));
     const file = storedFile(place);
@@ -142,6 +136,46 @@ test('a damaged list allows nothing, is reported once, and is kept aside by the 
       kind: 'changed',
       before: 'echo 2',
     });
+  }
+});
+
+test('answers of a newer version count for nothing, and are kept', async (t) => {
+  const place = makePlace(t);
+  await opened(place).store.allow(place.project, hook('echo 1'));
+  const [known] = JSON.parse(readFileSync(storedFile(place), 'utf8')).entries;
+  const newer = [
+    { ...known, kind: 'plugin', more: 1 },
+    { ...known, name: 'lint', level: 'moon' },
+  ];
+  writeFileSync(storedFile(place), JSON.stringify({ format: 1, entries: [known, ...newer] }));
+  const { store, warnings } = opened(place);
+  assert.deepEqual(await store.judge(place.project, hook('echo 1')), { kind: 'trusted' });
+  assert.deepEqual(await store.judge(place.project, hook('echo 1', 'lint')), { kind: 'unknown' });
+  await store.refuse(place.project, hook('echo 1'));
+  assert.equal((await store.list()).length, 1);
+  assert.deepEqual(JSON.parse(readFileSync(storedFile(place), 'utf8')).entries.slice(0, 2), newer);
+  assert.deepEqual(warnings, []);
+});
+
+test('a list in a newer format is left alone, and a damaged one by an answer that changes nothing', async (t) => {
+  const place = makePlace(t);
+  await opened(place).store.allow(place.project, hook('echo 1'));
+  const file = storedFile(place);
+  for (const [text, why] of [
+    ['{"format":2}', /newer version of Pawl has written/],
+    ['{', /is damaged/],
+  ] as const) {
+    writeFileSync(file, text);
+    const { store, warnings } = opened(place);
+    assert.deepEqual(await store.list(), []);
+    assert.match(warnings.join('\n'), why);
+    const revoked = store.revoke(place.project, hook('echo 1'));
+    if (text === '{') assert.equal(await revoked, false);
+    else {
+      await assert.rejects(revoked, why);
+      await assert.rejects(store.allow(place.project, hook('echo 2')), why);
+    }
+    assert.equal(readFileSync(file, 'utf8'), text);
   }
 });
 

@@ -49,7 +49,7 @@ test('the watch: a commit of nobody, and one without the signature that the user
   await place.shell('git config commit.gpgsign true');
   const session = makeSession(place);
   const command =
-    'GIT_AUTHOR_NAME=Pawl GIT_AUTHOR_EMAIL=pawl@localhost git commit -q --no-gpg-sign --allow-empty -m x';
+    'GIT_AUTHOR_NAME=Pawl GIT_AUTHOR_EMAIL=pawl@localhost git commit -q --no-gpg-sign --allow-empty -m x -m "gpgsig x"';
   const { note } = await session.check(session.context(await session.batch([{ command }])));
   assert.match(note, /Their author is Pawl <pawl@localhost>: git knows no name or address/);
   assert.match(

@@ -306,6 +306,88 @@ test('a branch that another working tree has checked out stays where it is', asy
   assert.equal(world.git('rev-parse', 'other'), before);
 });
 
+/** The agent works on a branch of its own, from main. */
+const startFeature = (world: World): Promise<string> =>
+  world.agent(() => {
+    world.git('checkout', '-qb', 'feature');
+    commit(world, 'two');
+  });
+
+const HEAD_STAYS: readonly (readonly [
+  title: string,
+  rival: (world: World) => void,
+  why: RegExp,
+])[] = [
+  [
+    'its branch is checked out in another working tree',
+    ({ workspace, git }) =>
+      git('worktree', 'add', '-q', path.join(workspace, '..', 'second'), 'main'),
+    /HEAD: branch main is checked out in another working tree/,
+  ],
+  [
+    'its branch is gone',
+    ({ git }) => git('branch', '-m', 'main', 'trunk'),
+    /HEAD: HEAD would be on a branch that does not exist/,
+  ],
+  [
+    'git refuses to move it',
+    ({ workspace }) => writeFileSync(path.join(workspace, '.git', 'HEAD.lock'), ''),
+    /HEAD: git could not move it: .*HEAD\.lock/,
+  ],
+];
+
+for (const [title, rival, why] of HEAD_STAYS)
+  test(`the branch on which HEAD stays is not removed: ${title}`, async (t) => {
+    const world = await begin(t);
+    const checkpoint = await startFeature(world);
+    rival(world);
+    const before = world.git('rev-parse', 'feature');
+    const { left } = await world.back([checkpoint]);
+    assert.match(left.join('\n'), why);
+    assert.match(left.join('\n'), /branch feature: HEAD would be on a branch that does not exist/);
+    assert.equal(world.git('rev-parse', 'HEAD'), before);
+  });
+
+test('a branch is not removed if somebody has moved HEAD to it in between', async (t) => {
+  const world = await begin(t);
+  const first = await startFeature(world);
+  world.git('checkout', '-q', 'main');
+  const second = await world.agent(() => world.git('checkout', '-q', 'feature'));
+  const { left } = await world.back([first, second]);
+  assert.match(left.join('\n'), /branch feature: HEAD would be on a branch that does not exist/);
+  assert.equal(world.git('symbolic-ref', 'HEAD'), 'refs/heads/feature\n');
+  assert.equal(world.git('cat-file', '-t', 'feature'), 'commit\n');
+});
+
+test('the HEAD of a bare repository is no working tree', async (t) => {
+  const world = await begin(t, [], true, true);
+  const shared = path.join(world.workspace, '..', 'top', '.git');
+  world.git('config', 'core.bare', 'true');
+  writeFileSync(path.join(shared, 'HEAD'), 'ref: refs/heads/linked\n');
+  const before = world.look();
+  const checkpoint = await world.agent(() => commit(world, 'two'));
+  assert.deepEqual((await world.back([checkpoint])).left, []);
+  assert.equal(world.look(), before);
+});
+
+test('an index that can’t be written stays; what went back is told', async (t) => {
+  const world = await begin(t);
+  const checkpoint = await world.agent(() => commit(world, 'two'));
+  const request = { takeBack: [{ id: checkpoint, isForeign: false }], force: false, refs: true };
+  const { plan } = await world.checkpoints().plan(request);
+  mkdirSync(path.join(world.workspace, '.git', `index.pawl-${plan?.slice(0, 12)}`));
+  const restored = await world.checkpoints().restore(plan ?? '');
+  assert.deepEqual(
+    restored.left.map(({ path: name }) => name),
+    ['the index'],
+  );
+  assert.deepEqual(
+    restored.refs.map(({ name }) => name),
+    ['branch main'],
+  );
+  assert.notEqual(restored.checkpoint, null);
+});
+
 test('the hooks of the repository do not run', async (t) => {
   const world = await begin(t);
   const checkpoint = await world.agent(() => commit(world, 'two'));

@@ -3,7 +3,7 @@
  * takes events that are sent.
  *
  * 1. Steps run one at a time. A step that throws changes nothing.
- * 2. A source without progress is an error: at most `maxUnmatched` events in a row may have no
+ * 2. A source without progress is an error: fewer than `maxUnmatched` events in a row may have no
  *    transition.
  * 3. Listeners run after the step, each with one entry at a time. No listener can stop the machine
  *    or another listener.
@@ -232,8 +232,10 @@ const openHistory = <S extends string>(options: StartOptions<S>) => {
     listen(listener: Listener<S>): () => void {
       const queue = openListenerQueue(listener, waitingMax, (why) => {
         queues.delete(queue);
-        // Later, so that `onDropped` can't stop a step either.
-        void Promise.resolve().then(() => options.onDropped?.(listener, why));
+        // Later, so that `onDropped` can't stop a step either. If it fails, nobody is left to tell.
+        void Promise.resolve()
+          .then(() => options.onDropped?.(listener, why))
+          .catch(() => undefined);
       });
       queues.add(queue);
       return () => {

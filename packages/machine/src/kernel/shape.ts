@@ -3,7 +3,8 @@
  *
  * 1. A shape is tied to a type: a shape that forgets a field or a member of a union does not
  *    compile.
- * 2. Checking never throws and always ends, also for cycles and for values of any depth.
+ * 2. Checking always ends, also for cycles and for values of any depth. It throws only if the value
+ *    does, by a getter or a proxy; `faultIn` never throws.
  * 3. An object may have only the fields that its shape names: an unknown field would be kept
  *    unchecked. A field that is present and undefined is refused too: a spread would copy it.
  *
@@ -188,7 +189,7 @@ export const nullable = <T>(shape: Shape<T>): Shape<T | null> => ({
   trim: (value) => trimmed(shape, value),
 });
 
-/** One shape or the other. A fault names both. */
+/** One shape or the other, for values without fields. A fault names both. */
 export const either = <A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> => ({
   check(value) {
     if (one.check(value) === null) return null;

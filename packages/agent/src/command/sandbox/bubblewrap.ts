@@ -30,20 +30,16 @@ import { INNER_HOME, type SessionFolders } from './session-folders.js';
 /** The descriptor at which the sandbox inherits the system-call filter. */
 const FILTER_DESCRIPTOR = 3;
 
-const NAMESPACES = [
-  '--unshare-user',
-  '--unshare-pid',
-  '--unshare-ipc',
-  '--unshare-uts',
-  '--unshare-cgroup-try',
-];
+const NAMESPACES = listWords(
+  '--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try',
+);
+
 /**
- * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is
- * root to them, without capabilities too: `kernel.core_pattern` names a program that the kernel
- * starts. Bubblewrap leaves them writable. So they are mounted read-only for root, and only for
- * root: to other users they are closed anyway, and each mount costs time. The exception are the
- * limits of namespaces, which the inner layer sets: they are those of a user namespace, and closed
- * to a command without capabilities.
+ * Makes the settings of the kernel read-only, for a command of root: they are shared by all
+ * namespaces, root may write them without capabilities, and `kernel.core_pattern` names a program
+ * that the kernel starts. Other users can't write them, and each mount costs time. The limits of
+ * namespaces stay writable, since the inner layer sets them: they are those of a user namespace,
+ * and closed to a command without capabilities.
  */
 const KERNEL_SETTINGS = listWords(`
   --ro-bind-try /proc/sys /proc/sys --ro-bind-try /proc/fs /proc/fs
@@ -54,26 +50,10 @@ const KERNEL_SETTINGS = listWords(`
 `);
 
 /** Folders and links that every Linux has and no command needs to write to. */
-const SYSTEM = ['--dev', '/dev'].concat([
-  '--dir',
-  '/run/lock',
-  '--dir',
-  '/var/log',
-  '--symlink',
-  '/tmp',
-  '/var/tmp',
-  '--symlink',
-  '/run',
-  '/var/run',
-  '--symlink',
-  '/run/lock',
-  '/var/lock',
-]);
-
-const systemWords = (): readonly string[] => {
-  const ownsSettings = entryStatus('/proc/sys')?.uid === process.geteuid?.();
-  return ['--proc', '/proc', ...(ownsSettings ? KERNEL_SETTINGS : []), ...SYSTEM];
-};
+const SYSTEM = listWords(`
+  --dev /dev --dir /run/lock --dir /var/log
+  --symlink /tmp /var/tmp --symlink /run /var/run --symlink /run/lock /var/lock
+`);
 
 type Isolation = { readonly network: boolean; readonly filtered: boolean };
 
@@ -111,10 +91,6 @@ export const fenceLayers = (
   };
 };
 
-/** The names from `folder` down to `place`; none if it does not lie in it. */
-const below = (place: string, folder: string): readonly string[] =>
-  isWithin(place, folder) && place !== folder ? path.relative(folder, place).split(path.sep) : [];
-
 /**
  * The topmost folders of mounts deep below the private /tmp. They hold nothing else and are
  * read-only, so that a write beside the workspace fails instead of being lost.
@@ -122,8 +98,9 @@ const below = (place: string, folder: string): readonly string[] =>
 const parentsInTemporary = (mounts: readonly Mount[]): readonly string[] => {
   const parents = new Set<string>();
   for (const { path: place } of mounts) {
-    const [first, ...deeper] = below(place, '/tmp');
-    if (first !== undefined && deeper.length > 0) parents.add(path.join('/tmp', first));
+    if (!isWithin(place, '/tmp')) continue;
+    const [first = '', ...deeper] = path.relative('/tmp', place).split(path.sep);
+    if (deeper.length > 0) parents.add(path.join('/tmp', first));
   }
   return [...parents].filter((parent) => !mounts.some((mount) => mount.path === parent));
 };
@@ -140,13 +117,21 @@ const resolverMounts = (): readonly Mount[] => {
   return real === null || isWithin(real, '/etc') ? [] : [readable(real)];
 };
 
-/** Arguments in two parts. The launcher mounts the file with the command between them. */
+/**
+ * Arguments in two parts, since the launcher mounts the file with the command between them: a
+ * folder that is sealed takes no further mount.
+ */
 export type MountArguments = {
   readonly mounts: readonly string[];
   readonly seals: readonly string[];
 };
 
-/** Arguments that mount everything a command sees. The seals make what is above it read-only. */
+/**
+ * Arguments that mount everything a command sees. `mountWords` sorts the mounts by depth, so one
+ * hides what lies at its place in those above it; of two at one place the later one wins. So the
+ * system comes first here, then what is private to the session, then the user's places, and last
+ * what hides secrets in all of them. A seal makes a folder read-only, and no mount inside it.
+ */
 export const mountArguments = ({
   host,
   folders,
@@ -157,6 +142,7 @@ export const mountArguments = ({
   workspace,
 }: FenceContents): MountArguments => {
   const { users } = folders;
+  const ownsSettings = entryStatus('/proc/sys')?.uid === process.geteuid?.();
   const parents = parentsInTemporary(mounts);
   const all = [
     ...host.mounts,
@@ -169,7 +155,10 @@ export const mountArguments = ({
     ...masked.map((place) => mask(place, folders)),
   ];
   return {
-    mounts: [...systemWords(), ...mountWords(all)],
+    mounts: [
+      ...['--proc', '/proc', ...(ownsSettings ? KERNEL_SETTINGS : []), ...SYSTEM],
+      ...mountWords(all),
+    ],
     seals: [
       ...[...parents, ...(isHomeWritable ? [] : [INNER_HOME]), '/'].flatMap(sealed),
       ...['--chdir', workspace],

@@ -22,7 +22,7 @@ const CHARACTERS_MAX = 160_000;
 /** Equal names that are reported one by one. */
 const FAULTS_MAX = 3;
 
-/** A tool as its server offers it, sanitized. */
+/** A tool as its server offers it, with a safe schema. Its name may be anything. */
 export type OfferedTool = {
   readonly name: string;
   readonly description: string;
@@ -74,7 +74,8 @@ export const declareTools = (
       if (other === undefined) byName.set(name, { ...tool, server, declaredName: name });
       else if (other.server !== server || other.name !== tool.name)
         faults.push(
-          `the MCP tool ${server}/${tool.name} is left out: ${other.server}/${other.name} ` +
+          `the MCP tool ${server}/${shortName(tool.name)} is left out: ` +
+            `${other.server}/${shortName(other.name)} ` +
             `has the same name for the model, ${name}`,
         );
     }
@@ -88,9 +89,11 @@ export const declareTools = (
   const fitting: DeclaredTool[] = [];
   let characters = before.reduce((sum, tool) => sum + declarationLength(tool), 0);
   for (const tool of sorted) {
-    characters += declarationLength(tool);
-    if (before.length + fitting.length < TOOLS_MAX && characters <= CHARACTERS_MAX)
-      fitting.push(tool);
+    const length = declarationLength(tool);
+    if (before.length + fitting.length >= TOOLS_MAX || characters + length > CHARACTERS_MAX)
+      continue;
+    characters += length;
+    fitting.push(tool);
   }
   const omitted = sorted.length - fitting.length;
   if (omitted > 0)
@@ -141,13 +144,14 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
     else leftOut.push(`the tool ${shortName(tool.name)} is left out: ${why}`);
   }
   for (const name of needTasks)
-    notes.push(`${name}: left out, since the server runs it only as a task`);
+    notes.push(`${shortName(name)}: left out, since the server runs it only as a task`);
   const tools = [...byName.values()].map(
     ({ name, title, description = title ?? '', inputSchema, annotations }) => {
       // A form that providers accept, if they take definitions in a schema.
       const { schema, note } = safeSchema(inputSchema, 'kept');
-      if (note !== null) notes.push(`${name}: ${note}`);
-      if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
+      if (note !== null) notes.push(`${shortName(name)}: ${note}`);
+      if (description.length > DESCRIPTION_MAX)
+        notes.push(`${shortName(name)}: its description is cut`);
       const declared = {
         name,
         description: firstCharacters(description, DESCRIPTION_MAX),

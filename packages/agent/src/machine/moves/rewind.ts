@@ -169,6 +169,8 @@ const whyNotNow = ({ name }: State): string => {
       return 'files are being taken back; it takes a moment';
     case 'ShuttingDown':
       return 'the session is over';
+    case 'Compacting':
+      return 'the conversation is being summarised: wait, or stop it first';
     default:
       return 'a turn is running: stop it first';
   }
@@ -191,18 +193,18 @@ const filesText = (number: number): string => (number === 1 ? '1 file' : `${numb
 const leftText = (left: readonly FileLeft[]): string =>
   listFirst(left, left.length, ({ path, why }) => `${path} (${why})`);
 
-/** A rewind that changed and left no file says why, if it knows. */
+/** A rewind that changed and left nothing says why, if it knows. */
 const rewoundText = (
   { to, conversation }: Rewinding,
-  { changes, left, note }: On<'Rewound'>,
+  { changes, left, note, refs = [] }: On<'Rewound'>,
 ): string => {
   const what = conversation === undefined ? '' : `the conversation is as it was at ${to}; `;
   const total = countFiles(changes);
-  if (total === 0 && left.length === 0) return `${what}${note ?? 'no file had to be changed'}`;
-  const files = `${filesText(total)} changed back`;
-  return left.length === 0
-    ? `${what}${files}`
-    : `${what}${files}; left as they are: ${leftText(left)}`;
+  const git = refs.length === 0 ? [] : [`in git, ${listFirst(refs, refs.length, (ref) => ref)}`];
+  const stays = left.length === 0 ? [] : [`left as they are: ${leftText(left)}`];
+  if (total === 0 && git.length + stays.length === 0)
+    return `${what}${note ?? 'no file had to be changed'}`;
+  return `${what}${[`${filesText(total)} changed back`, ...git, ...stays].join('; ')}`;
 };
 
 export const finishRewind = (

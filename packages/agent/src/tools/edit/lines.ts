@@ -40,8 +40,8 @@ export const fileLines = (text: string): string[] => {
 const PLACES_SHOWN = 5;
 
 /**
- * Ranges of lines for people: `lines 3-5, 9`; empty if there are none. Line 0, the place before the
- * first line, is shown as 1.
+ * Ranges of lines for people: `lines 3-5, 9`; empty if there are none. Line 0 alone, the place
+ * before the first line, is shown as 1.
  */
 export const describeRanges = (
   ranges: readonly (readonly [first: number, last: number])[],
@@ -255,7 +255,7 @@ const shiftIndents = (
   return { table, odd: [...table.values()].some(isOdd), sameDepth: shift === 0 };
 };
 
-/** The width of an indentation in columns. */
+/** The width of an indentation: each tab counts as `tab` columns, wherever it stands. */
 const indentWidth = (indent: string, tab: number): number => {
   let width = 0;
   for (const one of indent) width += one === '\t' ? tab : 1;

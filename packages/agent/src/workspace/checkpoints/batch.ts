@@ -10,14 +10,22 @@ import type { Known } from './known-files.js';
 import type { PathChange, RefState } from './manifest.js';
 import { type CheckpointStore, replaceFile } from './store.js';
 
-/** When a command ran. Infinity: it runs still. */
+/**
+ * When commands ran: certainly a command until `toMs`, and perhaps something until `jobsToMs`, such
+ * as its jobs. Infinity: until now. `toMs` 0: no command, only something that may run (`mayRun`).
+ */
 export type CommandRun = {
   readonly fromMs: number;
-  /** Until when it certainly ran; 0: it is not certain that it ran at all. */
   readonly toMs: number;
-  /** Until when something may run that it has started, for example a hook or a job. */
   readonly jobsToMs: number;
 };
+
+/** Something may run, such as a hook, or what a killed process has started. */
+const mayRun = (fromMs: number): CommandRun => ({
+  fromMs,
+  toMs: 0,
+  jobsToMs: Number.POSITIVE_INFINITY,
+});
 
 /** Like those runs, where nothing counts that happens later. */
 export const endRuns = (runs: readonly CommandRun[], atMs: number): readonly CommandRun[] =>
@@ -56,9 +64,9 @@ export class CallBatch {
   readonly changes: PathChange[] = [];
   /** How paths were before the first call that changed or named them; null: absent. */
   readonly before = new Map<string, Known | null>();
-  /** Paths that tools for files have named. */
+  /** Paths that tools for files have named: all that can change while no command runs. */
   readonly named = new Set<string>();
-  /** Those, and files that commands have named and no scan lists. */
+  /** Paths in the record: those, and files that commands have named and no scan lists. */
   readonly #recorded = new Set<string>();
   /** Its commands, as in the record; null: it has not ended. */
   readonly #commands = new Map<string, { readonly fromMs: number; readonly toMs: number | null }>();
@@ -77,7 +85,7 @@ export class CallBatch {
     const git = record.git === undefined ? null : new Map(record.git);
     const batch = new CallBatch(git, record.ranFromMs, true);
     batch.#commandsFromMs = record.commandsFromMs;
-    batch.addRun({ fromMs: batch.fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
+    batch.addRun(mayRun(batch.fromMs));
     for (const [callId, fromMs, toMs] of record.commands ?? []) {
       batch.#commands.set(callId, { fromMs, toMs });
       if (toMs !== null) batch.#runsOfCalls.set(callId, { fromMs, toMs, jobsToMs: toMs });
@@ -106,7 +114,7 @@ export class CallBatch {
     if (!this.before.has(name)) this.before.set(name, known);
   }
 
-  /** A call names files. `isTool`: it is one of a tool for files. */
+  /** A call names files, after `noteBefore`. `isTool`: it is one of a tool for files. */
   name(names: readonly string[], isTool: boolean): void {
     for (const name of names) {
       this.#recorded.add(name);
@@ -117,9 +125,8 @@ export class CallBatch {
   /** A command begins; null: one of the user, of which a record needs to know nothing. */
   begin(callId: string | null): void {
     const fromMs = Date.now();
-    const jobsToMs = Number.POSITIVE_INFINITY;
     this.#commandsFromMs ??= fromMs;
-    const run = { fromMs, toMs: Number.POSITIVE_INFINITY, jobsToMs };
+    const run = { ...mayRun(fromMs), toMs: Number.POSITIVE_INFINITY };
     if (callId === null) this.addRun(run);
     else {
       this.#runsOfCalls.set(callId, run);
@@ -131,7 +138,7 @@ export class CallBatch {
   expectHooks(callId: string): void {
     const fromMs = Date.now();
     this.#commandsFromMs ??= fromMs;
-    this.#runsOfCalls.set(callId, { fromMs, toMs: 0, jobsToMs: Number.POSITIVE_INFINITY });
+    this.#runsOfCalls.set(callId, mayRun(fromMs));
   }
 
   /** A command has ended. `mayGoOn`: something that it has started may run on. */
@@ -153,7 +160,10 @@ export class CallBatch {
       ranFromMs: this.fromMs,
       ...(commandsFromMs === undefined ? {} : { commandsFromMs }),
       commands: [...this.#commands].map(([id, { fromMs, toMs }]) => [id, fromMs, toMs] as const),
-      known: [...this.#recorded].map((name) => [name, this.before.get(name) ?? null] as const),
+      known: [...this.#recorded].flatMap((name) => {
+        const known = this.before.get(name);
+        return known === undefined ? [] : [[name, known] as const];
+      }),
       ...(this.git === null ? {} : { git: [...this.git] }),
       ...(parent === undefined ? {} : { parent }),
       taken: null,

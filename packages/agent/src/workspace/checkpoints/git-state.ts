@@ -10,7 +10,7 @@
  */
 
 import { constants, existsSync, readdirSync } from 'node:fs';
-import { copyFile, link, lstat, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, link, lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
@@ -31,7 +31,6 @@ import { shortHash } from '../head-changes.js';
 import { findUnfinished, RefFiles, takeStamp } from '../repository-snapshot.js';
 import { FILE_BYTES_MAX } from './file-entries.js';
 import type { RefChange, RefState } from './manifest.js';
-
 import type { CheckpointStore } from './store.js';
 
 /** By `HEAD`, `refs/heads/…` and `index`; `refs/stash` is only looked at. */
@@ -50,7 +49,8 @@ const MOVED_BETWEEN = 'somebody else moved it in between';
 const IN_PROGRESS =
   'a merge, rebase, cherry-pick, revert or bisect is in progress: end it first, for example with ' +
   'git merge --abort';
-const ELSEWHERE = 'it is checked out in another working tree';
+const ELSEWHERE = 'is checked out in another working tree';
+const UNBORN = 'HEAD would be on a branch that does not exist';
 const NO_COMMIT = 'its commit is no longer in the repository';
 const INDEX_LOCKED =
   'another git command holds the index (index.lock): try again when it has ended';
@@ -72,24 +72,41 @@ const showRef = (ref: string): string => {
   return ref === 'HEAD' ? 'HEAD' : `branch ${oneLine(branchName(ref))}`;
 };
 
+/** The branch on which HEAD is, and the commit that a ref has. */
+const readValue = (state: RefState | undefined) => {
+  const value = state?.kind === 'ref' ? state.value : null;
+  const branch = value?.startsWith('ref: ') ? value.slice('ref: '.length) : null;
+  return { branch, commit: branch === null ? value : null };
+};
+
 /** Where a ref is. */
 const describeState = (state: RefState): string => {
-  if (state.kind === 'ref')
-    return state.value.startsWith('ref: ')
-      ? showRef(state.value.slice('ref: '.length))
-      : shortHash(state.value);
-  return state.kind;
+  const { branch, commit } = readValue(state);
+  if (branch !== null) return showRef(branch);
+  return commit === null ? state.kind : shortHash(commit);
 };
 
 /** Where HEAD is. Null: it is detached, or nothing is committed. */
 const findHead = (state: GitState) => {
-  const find = (name: string): string | null => {
-    const ref = state.get(name);
-    return ref?.kind === 'ref' ? ref.value : null;
-  };
-  const value = find('HEAD');
-  const branch = value?.startsWith('ref: ') ? value.slice('ref: '.length) : null;
-  return { branch, commit: branch === null ? value : find(branch) };
+  const { branch, commit } = readValue(state.get('HEAD'));
+  return { branch, commit: branch === null ? commit : readValue(state.get(branch)).commit };
+};
+
+/** Whether HEAD is on a branch that does not exist, while the repository has others. */
+const isUnborn = (state: GitState): boolean => {
+  const { branch, commit } = findHead(state);
+  if (branch === null || commit !== null) return false;
+  return [...state].some(([name, { kind }]) => name.startsWith('refs/heads/') && kind === 'ref');
+};
+
+/** Whether this change leaves HEAD on such a branch. `waiting`: all that are to be performed. */
+const losesHead = (
+  now: GitState,
+  { path: name }: RefChange,
+  waiting: readonly RefChange[],
+): boolean => {
+  const then = new Map([...now, ...waiting.map(({ path: ref, after }) => [ref, after] as const)]);
+  return (name === 'HEAD' || name === findHead(then).branch) && isUnborn(then) && !isUnborn(now);
 };
 
 /** Where a ref goes, for people. */
@@ -102,6 +119,8 @@ export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
 
 /** `isMixed`: see `Manifest.mixed`. */
 type RefsSince = { readonly changes: readonly RefChange[]; readonly isMixed: boolean };
+
+type Work<T> = (repository: Repository, located: LocatedRepository) => Promise<T>;
 
 /** Reads, compares and takes back the refs of one session's workspace. */
 export class GitStates {
@@ -217,15 +236,19 @@ export class GitStates {
   }
 
   /** Works with the repository; null if there is none, or git fails. */
-  async #use<T>(work: (repository: Repository, located: LocatedRepository) => Promise<T>) {
+  async #use<T>(work: Work<T>): Promise<T | null> {
     try {
-      const located = await locateRepository(this.#place);
-      if (located === null) return null;
-      return await workWith(this.#place, located, (repository) => work(repository, located));
+      return await this.#work(work);
     } catch (error) {
       if (error instanceof ProgramFailure) return null;
       throw error;
     }
+  }
+
+  async #work<T>(work: Work<T>): Promise<T | null> {
+    const located = await locateRepository(this.#place);
+    if (located === null) return null;
+    return workWith(this.#place, located, (repository) => work(repository, located));
   }
 
   // ---- Going back ----
@@ -238,16 +261,17 @@ export class GitStates {
     targets: readonly (RefChange & { readonly left: string | null })[],
   ): Promise<{ readonly changes: readonly RefChange[]; readonly left: readonly FileLeft[] }> {
     if (targets.length === 0) return { changes: [], left: [] };
-    const planned = await this.#use(async (repository, located) => {
+    let why = UNREADABLE;
+    const planned = await this.#work(async (repository, located) => {
       const now = await this.#readLocated(located);
       if (now === null) return null;
       const changes: RefChange[] = [];
       const left: FileLeft[] = [];
-      for (const { path: name, before, after, left: why } of targets) {
+      for (const { path: name, before, after, left: broken } of targets) {
         const present = await this.#listed(repository, now.get(name) ?? ABSENT);
         if (isSameRef(present, before)) continue;
         const reason =
-          why !== null
+          broken !== null
             ? MOVED_BETWEEN
             : isSameRef(present, after)
               ? await this.#refusal(repository, name, before)
@@ -255,23 +279,34 @@ export class GitStates {
         if (reason === null) changes.push({ path: name, before: present, after: before });
         else left.push({ path: showRef(name), why: reason });
       }
-      return { changes, left };
+      let waiting = sortMoves(changes);
+      for (const change of waiting)
+        if (losesHead(now, change, waiting)) {
+          waiting = waiting.filter((one) => one !== change);
+          left.push({ path: showRef(change.path), why: UNBORN });
+        }
+      return { changes: waiting, left };
+    }).catch((error: unknown) => {
+      why = refusedBy(error);
+      return null;
     });
-    return planned ?? { changes: [], left: [{ path: 'HEAD', why: UNREADABLE }] };
+    return planned ?? { changes: [], left: [{ path: 'HEAD', why }] };
   }
 
   /** Why this ref can't go there; null: it can. */
   async #refusal(repository: Repository, name: string, target: RefState): Promise<string | null> {
     const { gitFolder } = repository;
     if (findUnfinished(gitFolder) !== null) return IN_PROGRESS;
-    if (name.startsWith('refs/heads/') && otherBranches(repository).has(name)) return ELSEWHERE;
+    const taken = otherBranches(repository);
+    if (taken.has(name)) return `it ${ELSEWHERE}`;
     if (target.kind === 'index')
       return (await this.#store.get(target.sha256)) === null ? INDEX_GONE : null;
-    const commit = target.kind === 'ref' && !target.value.startsWith('ref: ') ? target.value : null;
+    const { branch, commit } = readValue(target);
+    if (branch !== null && taken.has(branch)) return `${showRef(branch)} ${ELSEWHERE}`;
     return commit !== null && !(await hasCommit(repository, commit)) ? NO_COMMIT : null;
   }
 
-  /** Performs the changes of a plan. What is done already is left as it is. */
+  /** Performs the changes of a plan. What is done already is left as it is. Never rejects. */
   async perform(
     changes: readonly RefChange[],
     planId: string,
@@ -279,20 +314,24 @@ export class GitStates {
     if (changes.length === 0) return { done: [], left: [] };
     const done: RefChange[] = [];
     const left: FileLeft[] = [];
-    const ran = await this.#use(async (repository, located) => {
-      for (const change of sortMoves(changes)) {
-        const why = await this.#move(repository, located, change, planId);
-        if (why === null) done.push(change);
-        else left.push({ path: showRef(change.path), why });
-      }
-      return true;
-    });
-    if (ran !== null) return { done, left };
-    const missing = changes.filter((change) => !done.includes(change));
-    return {
-      done,
-      left: [...left, ...missing.map((one) => ({ path: showRef(one.path), why: UNREADABLE }))],
+    const waiting = new Set(sortMoves(changes));
+    const settle = (change: RefChange, why: string | null): void => {
+      waiting.delete(change);
+      if (why === null) done.push(change);
+      else left.push({ path: showRef(change.path), why });
     };
+    let fault = UNREADABLE;
+    await this.#work(async (repository, located) => {
+      for (const change of waiting)
+        settle(
+          change,
+          await this.#move(repository, located, change, waiting, planId).catch(refusedBy),
+        );
+    }).catch((error: unknown) => {
+      fault = refusedBy(error);
+    });
+    for (const change of waiting) settle(change, fault);
+    return { done, left };
   }
 
   /** Moves a ref. Returns why it could not; null: it is done. */
@@ -300,27 +339,29 @@ export class GitStates {
     repository: Repository,
     located: LocatedRepository,
     change: RefChange,
+    waiting: Iterable<RefChange>,
     planId: string,
   ): Promise<string | null> {
     const { path: name, before, after } = change;
-    const now = (await this.#readLocated(located))?.get(name) ?? ABSENT;
     if (after.kind === 'index') return this.#moveIndex(repository, change, planId);
+    const state: GitState = (await this.#readLocated(located)) ?? new Map();
+    const now = state.get(name) ?? ABSENT;
     if (isSameRef(now, after)) return null;
     if (!isSameRef(now, before)) return OTHERS_MOVED;
     const refused = await this.#refusal(repository, name, after);
     if (refused !== null) return refused;
-    const leftCommit =
-      before.kind === 'ref' && !before.value.startsWith('ref: ') ? before.value : null;
+    if (losesHead(state, change, [...waiting])) return UNBORN;
+    const { commit: leftCommit } = readValue(before);
     if (leftCommit !== null) {
       const why = `${branchName(name)} before a rewind`;
       const noted = await repository.moveRef({ ref: LOST, from: 'any', to: leftCommit, why });
       if (noted.code !== 0) return refusedBy(noted.errors);
     }
-    if (after.kind === 'ref' && after.value.startsWith('ref: ')) {
-      await repository.changeHead(after.value.slice('ref: '.length), 'pawl rewind');
+    const { branch, commit: to } = readValue(after);
+    if (branch !== null) {
+      await repository.changeHead(branch, 'pawl rewind');
       return null;
     }
-    const to = after.kind === 'ref' ? after.value : null;
     // HEAD was on a branch: which commit that has does not matter
     const from = name === 'HEAD' && leftCommit === null ? 'any' : leftCommit;
     const { code, errors } = await repository.moveRef({ ref: name, from, to, why: 'pawl rewind' });
@@ -338,12 +379,12 @@ export class GitStates {
     if (bytes === null) return INDEX_GONE;
     const { indexFile } = repository;
     const [lock, draft] = [`${indexFile}.lock`, `${indexFile}.pawl-${planId.slice(0, 12)}`];
-    // a killed restore may have left its lock: it is the same file as its draft
-    if (await isSameFile(draft, lock)) await rm(lock, { force: true });
-    await rm(draft, { force: true });
-    await writeSynced(draft, bytes);
     let isOurs = false;
     try {
+      // a killed restore may have left its lock: it is the same file as its draft
+      if (await isSameFile(draft, lock)) await rm(lock, { force: true });
+      await rm(draft, { force: true });
+      await writeFile(draft, bytes, { flag: 'wx', mode: 0o644, flush: true });
       await link(draft, lock);
       isOurs = true;
       // a copy, so that the hash and git's list are of the same bytes
@@ -368,8 +409,11 @@ export class GitStates {
   }
 }
 
-const refusedBy = (errors: string): string =>
-  `git could not move it: ${errors.split('\n')[0]?.replace(/^(fatal|error): /, '') ?? ''}`;
+/** `failure`: the words of git, or an error. */
+const refusedBy = (failure: unknown): string => {
+  const [line = ''] = (failure instanceof Error ? failure.message : String(failure)).split('\n');
+  return `git could not move it: ${line.replace(/^(fatal|error): /, '')}`;
+};
 
 /** Branches are made before HEAD goes to them, and removed once it has left them. */
 const sortMoves = (changes: readonly RefChange[]): readonly RefChange[] => {
@@ -381,16 +425,19 @@ const sortMoves = (changes: readonly RefChange[]): readonly RefChange[] => {
   return [...changes].sort((one, other) => rank(one) - rank(other));
 };
 
+/** Files that name the branch of a working tree, also during a rebase. */
+const BRANCH_FILES = ['HEAD', 'rebase-merge/head-name', 'rebase-apply/head-name'];
+
 /** Branches that are checked out in other working trees. */
-const otherBranches = ({ gitFolder, shared }: Repository): ReadonlySet<string> => {
-  const folders = [shared];
+const otherBranches = ({ gitFolder, shared, config }: Repository): ReadonlySet<string> => {
+  const folders = config.get('core.bare') === 'true' ? [] : [shared];
   const worktrees = path.join(shared, 'worktrees');
   if (existsSync(worktrees))
     for (const name of readdirSync(worktrees)) folders.push(path.join(worktrees, name));
-  const heads = folders
+  const texts = folders
     .filter((folder) => folder !== gitFolder)
-    .map((folder) => readSmall(path.join(folder, 'HEAD')));
-  return new Set(heads.flatMap((text) => /^ref:\s*(\S+)/.exec(text)?.[1] ?? []));
+    .flatMap((folder) => BRANCH_FILES.map((name) => readSmall(path.join(folder, name))));
+  return new Set(texts.flatMap((text) => /^(?:ref:\s*)?(refs\S+)/.exec(text)?.[1] ?? []));
 };
 
 /** The hash of what an index lists: names, modes, objects and flags, but no times. */
@@ -414,16 +461,6 @@ const isWholeIndex = async (repository: Repository, indexFile: string): Promise<
   const input = blobs.map((blob) => `${blob}\n`).join('');
   const checked = await repository.run(['cat-file', '--batch-check'], { ...LISTING, input });
   return checked.code === 0 && !/ missing$/m.test(checked.output.toString('latin1'));
-};
-
-const writeSynced = async (file: string, bytes: Buffer): Promise<void> => {
-  const handle = await open(file, 'wx', 0o644);
-  try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 };
 
 const isSameFile = async (one: string, other: string): Promise<boolean> => {
