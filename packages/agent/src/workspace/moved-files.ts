@@ -165,12 +165,12 @@ const describeStale = (stale: readonly string[], workspace: string, isKnown = tr
   const shown = stale.slice(0, SHOWN_MAX).map((file) => oneLine(path.relative(workspace, file)));
   const more = stale.length - shown.length;
   const rest = more === 0 ? '' : ` and ${plural(more, 'other file')}`;
-  const [have, them] = stale.length === 1 ? ['has', 'it'] : ['have', 'them'];
+  const [are, them] = stale.length === 1 ? ['is', 'it'] : ['are', 'them'];
   return (
     `${isKnown ? '' : 'git can’t be asked now. As far as known, '}` +
-    `${shown.join(', ')}${rest} still ${have} the content of an earlier commit: git moved on and ` +
-    `could not write ${them}, since protected files are read-only here. A commit of all files ` +
-    "would take the branch's changes back. To finish the move: git checkout -- " +
+    `${shown.join(', ')}${rest} ${are} still as before git moved on: git could not write ${them}, ` +
+    'or what it wrote was moved away, since protected files are read-only here. A commit of all ' +
+    "files would take the branch's changes back. To finish the move: git checkout -- " +
     `${shellWords(shown)}${more === 0 ? '' : ', and the others'}`
   );
 };

@@ -13,7 +13,7 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { chooseRows } from '../../../../test/tier.js';
+import { chooseRows, testDeep } from '../../../../test/tier.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import type { ApprovalQuestion, OnApproval } from '../../src/session/approvals.js';
@@ -126,7 +126,6 @@ const rows: readonly Row[] = [
   { by: 'a branch', command: 'git checkout -q feature' },
   { by: 'named files', command: 'git checkout -q feature -- .' },
   { by: 'a history', command: 'git merge -q -m merged feature' },
-  { by: 'a history', command: 'git pull -q --no-rebase --no-edit ./remote.git feature' },
   { by: 'a history', command: 'git cherry-pick feature' },
   { by: 'a history', command: 'git rebase -q feature' },
   { by: 'a history', command: 'git revert --no-edit HEAD', before: 'git switch -q feature' },
@@ -160,9 +159,38 @@ for (const { command, before = 'true' } of chooseRows(rows, ({ by }) => by)) {
       assert.ok(questions[0]?.protectedPaths.includes(path.join(allowed, name)), name);
     shell(outside, command);
     assert.deepEqual(lookAt(allowed), lookAt(outside), result);
-    assert.doesNotMatch(result, /set aside|restored|moved to|still ha/);
+    assert.doesNotMatch(result, /set aside|restored|moved to|still as before/);
   });
 }
+
+testDeep(
+  'a protected file that a pull brings is asked about by its name, when git moved on',
+  async (context) => {
+    const folder = realpathSync(temporaryFolder(context, 'git-moves'));
+    const [outside, inside] = ['outside', 'inside'].map((name) => path.join(folder, name)) as [
+      string,
+      string,
+    ];
+    fillFolder(outside, 'a repository', makeRepository);
+    cpSync(outside, inside, { recursive: true });
+    const pull = 'git pull -q --no-rebase --no-edit ./remote.git feature';
+    const brought = '.vscode/tasks.json';
+    const asked: (readonly string[])[] = [];
+    const [pulled = ''] = await runIn(
+      context,
+      inside,
+      [[pull], [`git checkout -- ${brought}`]],
+      ({ protectedPaths }) => {
+        asked.push(protectedPaths.map((file) => path.relative(inside, file)));
+        return 'allow';
+      },
+    );
+    assert.deepEqual(asked, [PROTECTED.toSorted(), [brought]]);
+    assert.match(pulled, /tasks\.json is still as before git moved on.*git checkout -- /s);
+    shell(outside, pull);
+    assert.deepEqual(lookAt(inside), lookAt(outside));
+  },
+);
 
 test('a branch that changes no protected file is switched to without a question', async (context) => {
   const folder = path.join(realpathSync(temporaryFolder(context, 'git-moves')), 'work');
@@ -170,7 +198,7 @@ test('a branch that changes no protected file is switched to without a question'
   const [result = ''] = await runIn(context, folder, [
     ['git switch -q plain && git merge -q main -m m'],
   ]);
-  assert.doesNotMatch(result, /denied|still has/);
+  assert.doesNotMatch(result, /denied|still as before/);
   assert.match(lookAt(folder).head, /plain/);
   assert.ok(filesIn(folder).includes('m.txt'));
 });
@@ -185,7 +213,7 @@ for (const [title, commands] of [
     writeFileSync(path.join(folder, 'switch-branch.sh'), 'git switch -q feature\n');
     const [moved = '', committed = ''] = await runIn(context, folder, commands);
     for (const name of PROTECTED) assert.ok(moved.includes(name), moved);
-    assert.match(moved, /still have the content of an earlier commit.*git checkout -- /s);
+    assert.match(moved, /are still as before git moved on.*git checkout -- /s);
     assert.match(committed, /denied by policy|not run/i);
     assert.match(shell(folder, 'git log -1 --format=%s'), /feature/);
   });
@@ -224,6 +252,6 @@ test('what the user did to a protected file is not taken for a move', async (con
   fillFolder(folder, 'a repository', makeRepository);
   shell(folder, 'git restore --source=feature AGENTS.md && echo own >> .npmrc && echo b >> a.txt');
   const [result = ''] = await runIn(context, folder, [['git add a.txt && git commit -qm fix']]);
-  assert.doesNotMatch(result, /still ha|denied/);
+  assert.doesNotMatch(result, /still as before|denied/);
   assert.match(shell(folder, 'git log -1 --format=%s'), /fix/, result);
 });
