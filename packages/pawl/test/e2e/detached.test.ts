@@ -181,7 +181,7 @@ test('a session that can not be brought back stays in the list', async (context)
   rmSync(socket);
   mkdirSync(socket);
   assert.notEqual((await runInProcess(place, ['resume', id])).code, 0);
-  await untilState(place, id, /failed: stopped: [^]*pawl attach brings it back/);
+  await untilState(place, id, /failed: stopped: [\s\S]*pawl attach brings it back/);
   rmSync(socket, { recursive: true });
   expectCode(await runInProcess(place, ['resume', id]), 0);
   await untilState(place, id, /runs: waits for your answer/);
