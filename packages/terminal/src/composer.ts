@@ -59,21 +59,27 @@ const NONE: ComposerResult = { kind: 'none' };
 export type NamePaste = (pasted: string, before: string) => string | null;
 
 /**
- * A search in the history. `index`: of the text that was found. `before`: the editor when the
- * search began.
+ * A search in the history. `index`: of the text that was found. `before`, `position`: the editor
+ * and the place in the history when the search began.
  */
-type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
+type Search = {
+  readonly words: string;
+  readonly index: number | null;
+  readonly before: Editor;
+  readonly position: number;
+};
 
 /**
  * The input line: editor, history, history search, completion.
  *
- * 1. Text is only removed by Enter or by the user's own edits. Up brings back a sent text.
+ * 1. Text is only removed by Enter or by the user's own edits. Up brings back a sent text, and a
+ *    draft that was left for an older text.
  * 2. Completion changes the text only on Tab, or on Enter if the selected word differs from the
  *    typed one. Enter then also sends a command that needs no more words.
  */
 export class Composer {
   readonly #completer: Completer;
-  readonly #changed: () => void;
+  readonly #redraw: () => void;
   readonly #namePaste: NamePaste;
   #editor: Editor = emptyEditor;
   #history: History = createHistory([]);
@@ -85,10 +91,10 @@ export class Composer {
   /** Width at the last drawing, to move the cursor by rows. */
   #columns = 80;
 
-  /** `changed` is called for a change that no key caused: a list of files has arrived. */
-  constructor(completer: Completer, changed: () => void, namePaste: NamePaste = () => null) {
+  /** `redraw` is called for a change that no key caused: a list of files has arrived. */
+  constructor(completer: Completer, redraw: () => void, namePaste: NamePaste = () => null) {
     this.#completer = completer;
-    this.#changed = changed;
+    this.#redraw = redraw;
     this.#namePaste = namePaste;
   }
 
@@ -114,21 +120,20 @@ export class Composer {
   /** Replaces the text. Undo brings the old text back. */
   setText(text: string): void {
     this.#close();
-    this.#editor = withText(this.#editor, text);
+    this.#takeEdit(withWhole(this.#editor, text));
   }
 
   /** Inserts a word at the cursor. */
   putWord(word: string): void {
     this.#close();
-    this.#editor = insertWord(this.#editor, word);
-    this.#history = leaveHistory(this.#history);
+    this.#takeEdit(insertWord(this.#editor, word));
   }
 
   /** Empties the line and returns its text, which the history keeps: Up brings it back. */
   putAside(): string {
     const { text } = this;
-    this.#history = addSent(this.#history, text);
     this.setText('');
+    this.#history = addSent(this.#history, text);
     return text;
   }
 
@@ -140,8 +145,8 @@ export class Composer {
   /** Closes the list or the search. Closing a search restores the text from before it. */
   escape(): void {
     if (this.#search !== null) {
+      this.#history = moveTo(this.#history, this.#search.position, this.text);
       this.#editor = this.#search.before;
-      this.#history = leaveHistory(this.#history);
     }
     this.#close();
   }
@@ -184,8 +189,14 @@ export class Composer {
 
   #paste(text: string): void {
     const word = this.#namePaste(text, this.#editor.text.slice(0, this.#editor.cursor));
-    this.#editor =
-      word === null ? insertPaste(this.#editor, text) : insertPasteAs(this.#editor, text, word);
+    this.#takeEdit(
+      word === null ? insertPaste(this.#editor, text) : insertPasteAs(this.#editor, text, word),
+    );
+  }
+
+  /** The text after an edit is the draft from then on. */
+  #takeEdit(edited: Editor): void {
+    this.#editor = edited;
     this.#history = leaveHistory(this.#history);
   }
 
@@ -210,14 +221,14 @@ export class Composer {
 
   /** Edits the text, and completes the word that it then ends with. */
   #edit(key: Key): void {
-    const before = this.#editor;
-    this.#editor = applyKey(before, key);
-    if (this.#editor.text === before.text) {
+    const edited = applyKey(this.#editor, key);
+    if (edited.text === this.#editor.text) {
       // the cursor has moved: the list no longer belongs to the word before it
-      if (this.#editor !== before) this.#close();
+      if (edited !== this.#editor) this.#close();
+      this.#editor = edited;
       return;
     }
-    this.#history = leaveHistory(this.#history);
+    this.#takeEdit(edited);
     this.#complete();
   }
 
@@ -228,18 +239,17 @@ export class Composer {
     const breaks = key.shift || key.control || (behindBackslash && !key.alt);
     if (breaks) {
       this.#close();
-      this.#editor = breakLine(this.#editor);
+      this.#takeEdit(breakLine(this.#editor));
       return NONE;
     }
     this.#close();
     const text = this.text;
     const shown = shownText(this.#editor);
-    const { draft, position, texts } = this.#history;
-    const isOlder = position < texts.length;
+    const { draft } = this.#history;
     this.#history = addSent(this.#history, text);
     this.#editor = afterSend(this.#editor);
     // An older text was sent unchanged: restore the draft that was left for it.
-    if (isOlder && draft !== '') this.#editor = withText(this.#editor, draft);
+    if (draft !== '') this.#editor = withWhole(this.#editor, draft);
     return { kind: 'submit', text, shown, mode: key.alt ? 'later' : 'now' };
   }
 
@@ -250,17 +260,22 @@ export class Composer {
       this.#editor = after;
       return;
     }
-    const step = stepThrough(this.#history, by, this.text);
-    if (step === null) return;
-    this.#history = step.history;
-    this.#editor = withText(this.#editor, step.text);
+    const { texts, draft } = this.#history;
+    const position = this.#history.position + by;
+    if (position < 0 || position > texts.length) return;
+    // After the newest text comes the draft.
+    this.#show(position, texts[position] ?? draft);
+  }
+
+  /** Shows a text of the history, or the draft. */
+  #show(position: number, text: string): void {
+    this.#history = moveTo(this.#history, position, this.text);
+    this.#editor = withWhole(this.#editor, text);
   }
 
   #beginSearch(): void {
-    this.#search = { words: '', index: null, before: this.#editor };
-    const { position, texts } = this.#history;
-    // The screen shows the draft, not a sent text: it is kept while found texts replace it.
-    if (position === texts.length) this.#history = { ...this.#history, draft: this.text };
+    const { position } = this.#history;
+    this.#search = { words: '', index: null, before: this.#editor, position };
   }
 
   /** A key while a completion list is open. Returns whether nothing else is to be done for it. */
@@ -276,7 +291,7 @@ export class Composer {
     if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
     const completion = applyCompletion(text, cursor, offer);
     this.#close();
-    this.#editor = withText(this.#editor, completion.text, completion.cursor);
+    this.#takeEdit(withText(this.#editor, completion.text, completion.cursor));
     // `runs`: a command that needs no more words. Enter then sends it too.
     const isLastWord = completion.text.slice(completion.cursor).trim() === '';
     if (key.name === 'enter' && offer.choices[offer.chosen]?.runs && isLastWord) return false;
@@ -298,10 +313,7 @@ export class Composer {
     const index = findBefore(this.#history, words, below);
     const text = index === null ? undefined : this.#history.texts[index];
     this.#search = { ...search, words, index: index ?? (again ? search.index : null) };
-    if (index !== null && text !== undefined) {
-      this.#history = { ...this.#history, position: index };
-      this.#editor = withText(this.#editor, text);
-    }
+    if (index !== null && text !== undefined) this.#show(index, text);
     return true;
   }
 
@@ -315,8 +327,12 @@ export class Composer {
       return;
     }
     if (stem.kind === 'command')
-      this.#show(stem, rankChoices(stem.words, this.#completer.commands));
-    else this.#askFiles(stem);
+      this.#openList(stem, rankChoices(stem.words, this.#completer.commands));
+    else {
+      // Until the files come, the list has those of the earlier one that still match.
+      this.#openList(stem, rankChoices(stem.words, this.#offer?.choices ?? []));
+      this.#askFiles(stem);
+    }
   }
 
   #askFiles(stem: CompletionStem): void {
@@ -324,14 +340,14 @@ export class Composer {
     this.#asking = asking;
     const offer = (choices: readonly Choice[]): void => {
       if (asking.signal.aborted) return;
-      this.#show(stem, choices);
-      this.#changed();
+      this.#openList(stem, choices);
+      this.#redraw();
     };
     // Without a list of files the typed word simply stays as it is.
     this.#completer.files(stem.words, asking.signal).then(offer, () => offer([]));
   }
 
-  #show(stem: CompletionStem, choices: readonly Choice[]): void {
+  #openList(stem: CompletionStem, choices: readonly Choice[]): void {
     this.#offer = choices.length === 0 ? null : { stem, choices, chosen: 0 };
   }
 }
@@ -344,7 +360,7 @@ type History = {
   readonly texts: readonly string[];
   /** Index in `texts` of the text on the screen; the length of `texts` for the draft. */
   readonly position: number;
-  /** The text that the user was typing before going back in the history. */
+  /** What was typed before the user went back to an older text; empty while it is on the screen. */
   readonly draft: string;
 };
 
@@ -371,26 +387,21 @@ const addEarlier = (history: History, texts: readonly string[]): History => {
   return { ...all, position: all.texts.length - behind, draft: history.draft };
 };
 
-type HistoryStep = { readonly history: History; readonly text: string };
-
-/**
- * The text before or after the one on the screen; null if there is none. After the newest text
- * comes the draft.
- */
-const stepThrough = (history: History, by: -1 | 1, current: string): HistoryStep | null => {
-  const position = history.position + by;
-  if (position < 0 || position > history.texts.length) return null;
-  const leavesDraft = history.position === history.texts.length;
-  const draft = leavesDraft ? current : history.draft;
-  const text = history.texts[position] ?? draft;
-  return { history: { ...history, position, draft }, text };
+/** The history at another text. `current`: the text on the screen; a draft is kept. */
+const moveTo = (history: History, position: number, current: string): History => {
+  const { length } = history.texts;
+  const draft = history.position === length ? current : history.draft;
+  return { ...history, position, draft: position === length ? '' : draft };
 };
 
-/** Leaves the history: the text on the screen becomes the draft. */
-const leaveHistory = (history: History): History => ({
-  ...history,
-  position: history.texts.length,
-});
+/**
+ * Leaves the history: the text on the screen becomes the draft. One that was left for it becomes
+ * the newest text.
+ */
+const leaveHistory = (history: History): History =>
+  history.draft === ''
+    ? { ...history, position: history.texts.length }
+    : addSent(history, history.draft);
 
 /** Index of the newest text before `below` that contains `words`, or null. */
 const findBefore = (
@@ -442,6 +453,8 @@ const MARK = /[\ufdd0-\ufdef]/g;
 /** Longer pastes are folded. */
 const FOLD_LINES = 10;
 const FOLD_CHARACTERS = 1_000;
+/** Longer texts are folded whenever they come into the line. */
+const SHOWN_CHARACTERS_MAX = 20_000;
 /** Undo steps to keep. */
 const PAST_MAX = 200;
 
@@ -495,8 +508,20 @@ const moved = (editor: Editor, cursor: number): Editor => ({ ...editor, cursor, 
 export const withText = (editor: Editor, text: string, cursor = text.length): Editor =>
   changed(editor, text, Math.min(cursor, text.length));
 
+/** As `withText`; a text that is too long to be laid out at each key is folded. */
+const withWhole = (editor: Editor, text: string): Editor => {
+  if (text.length <= SHOWN_CHARACTERS_MAX) return withText(editor, text);
+  const folded = insertPaste({ ...editor, text: '', cursor: 0 }, text);
+  return { ...folded, past: remember(editor) };
+};
+
 /** The editor after its text was sent. */
-export const afterSend = (editor: Editor): Editor => ({ ...emptyEditor, killed: editor.killed });
+export const afterSend = ({ killed, folds }: Editor): Editor => ({
+  ...emptyEditor,
+  killed,
+  // its marks stand for long pastes
+  folds: [...killed].some(isMark) ? folds : [],
+});
 
 const insert = (editor: Editor, text: string): Editor =>
   changed(
@@ -593,7 +618,7 @@ const alts: Readonly<Record<string, Change>> = {
   d: (editor) => kill(editor, editor.cursor, wordEnd(editor)),
 };
 
-const plain: Readonly<Record<string, Change>> = {
+const bareKeys: Readonly<Record<string, Change>> = {
   left: toLeft,
   right: toRight,
   home: toStart,
@@ -605,7 +630,7 @@ const plain: Readonly<Record<string, Change>> = {
 const findChange = ({ name, control, alt }: Key): Change | undefined => {
   if (control && alt) return undefined;
   if (control) return controls[name];
-  return alt ? alts[name] : plain[name];
+  return alt ? alts[name] : bareKeys[name];
 };
 
 /** Text that may be typed or pasted: no control characters, and no marks of folded pastes. */

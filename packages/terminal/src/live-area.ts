@@ -628,8 +628,8 @@ const REPEATED = {
 } as const;
 
 /**
- * A limit in words, and twice as much (`more`) in the form that the command `/budget` accepts.
- * `dimension`: what the limit counts.
+ * A limit in words, and at least twice as much (`more`) for the command `/budget`: there a number
+ * alone means the limit that stopped the turn. `dimension`: what the limit counts.
  */
 const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
   const limit = session.settings.limits[dimension === 'time' ? 'timeMs' : dimension];
@@ -649,8 +649,11 @@ const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
     case 'rounds':
       return { limit: makeSafe(plural(amount, 'round')), more: safe`${2 * amount}` };
     case 'time': {
-      const minutes = Math.ceil(amount / 60_000);
-      return { limit: makeSafe(plural(minutes, 'minute')), more: safe`${2 * minutes}` };
+      const minutes = amount / 60_000;
+      const limit = Number.isInteger(minutes)
+        ? plural(minutes, 'minute')
+        : plural(Math.ceil(amount / 1_000), 'second');
+      return { limit: makeSafe(limit), more: safe`${Math.ceil(2 * minutes)}` };
     }
     default:
       return { limit: REPEATED[dimension], more: safe`${2 * amount}` };

@@ -384,8 +384,8 @@ const INDENTED_CODE = /^(?: {4,}|\t)/;
 /** What the next line stands in. `mark`: the fence that a line must repeat to end the code. */
 type Inside =
   | { readonly kind: 'nothing' }
-  /** `list`: the fence belongs to a list item. */
-  | { readonly kind: 'fence'; readonly mark: string; readonly list: boolean }
+  /** `isInList`: the fence belongs to a list item. */
+  | { readonly kind: 'fence'; readonly mark: string; readonly isInList: boolean }
   /** Code without a fence: blank lines belong to it. */
   | { readonly kind: 'indentedCode' }
   /** `blank`: the last line was blank. Any line but an item or an indented one then ends it. */
@@ -396,9 +396,11 @@ const NOTHING: Inside = { kind: 'nothing' };
 const LIST: Inside = { kind: 'list', blank: false };
 
 /** The fence that begins in this line, possibly inside a list item. */
-const fenceIn = (line: string, list: boolean): Inside | null => {
-  const mark = FENCE.exec(list ? line.replace(/^(?:\s|[-*+]\s|\d{1,9}[.)]\s)+/, '') : line)?.[1];
-  return mark === undefined ? null : { kind: 'fence', mark, list };
+const fenceIn = (line: string, isInList: boolean): Inside | null => {
+  const mark = FENCE.exec(
+    isInList ? line.replace(/^(?:\s|[-*+]\s|\d{1,9}[.)]\s)+/, '') : line,
+  )?.[1];
+  return mark === undefined ? null : { kind: 'fence', mark, isInList };
 };
 
 /** Whether the line has only the fence's character, at least as often as the opening fence. */
@@ -433,6 +435,8 @@ const inList = (line: string, blank: boolean): Step => {
 /** In text a row of dashes ends nothing: it makes a heading of the line above. */
 const inText = (line: string): Step => {
   if (line.trim() === '') return { inside: NOTHING, ends: 'after' };
+  // a list right below a text is one block with it
+  if (ITEM.test(line)) return { inside: fenceIn(line, true) ?? LIST, ends: 'no' };
   return FENCE.test(line) || HEADING.test(line)
     ? { ...beginBlock(line), ends: 'before' }
     : { inside: { kind: 'text' }, ends: 'no' };
@@ -452,13 +456,13 @@ const stepOver = (inside: Inside, line: string): Step => {
       return inList(line, inside.blank);
     case 'fence':
       if (!closesFence(line, inside.mark)) return { inside, ends: 'no' };
-      return inside.list ? { inside: LIST, ends: 'no' } : { inside: NOTHING, ends: 'after' };
+      return inside.isInList ? { inside: LIST, ends: 'no' } : { inside: NOTHING, ends: 'after' };
     default:
       return inside satisfies never;
   }
 };
 
-/** Divides streamed Markdown. It reads each character once. */
+/** Divides streamed Markdown. It reads each finished line once. */
 type Blocks = {
   /** Adds text. Returns the blocks that it finishes. */
   add(text: string): readonly string[];
@@ -596,9 +600,9 @@ const scanners = new Map<string, RegExp>();
 const findScanner = (family: keyof typeof COMMENTS, language: string): RegExp => {
   const single = /^(rs|rust|ml|ocaml)$/.test(language) ? CHARACTER : SINGLE;
   const source = `(${COMMENTS[family]})|(${LONG_STRING}|${DOUBLE}|${single}|${BACKTICK})|(${NUMBER})|(${WORD})`;
-  const known = scanners.get(source) ?? new RegExp(source, 'g');
-  scanners.set(source, known);
-  return known;
+  const scanner = scanners.get(source) ?? new RegExp(source, 'g');
+  scanners.set(source, scanner);
+  return scanner;
 };
 
 /** A piece of code of one colour; null: that of other text. */

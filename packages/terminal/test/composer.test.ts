@@ -100,6 +100,55 @@ test('a draft that was left for an older text is there again when that is sent',
   assert.equal(at.composer.text, 'draft');
 });
 
+for (const [title, older, keys, edited] of [
+  ['a key', 'one', ["'!'"], 'one!'],
+  ['a paste', 'one', ['paste !'], 'one!'],
+  ['a new line', 'one', ['S-enter'], 'one\n'],
+  ['a completion', '/comp', ['tab', 'tab'], '/compact '],
+] as const) {
+  test(`a draft that was left for an older text comes back with Up after ${title}`, () => {
+    const at = seat();
+    at.composer.addEarlier([older]);
+    at.press("'draft'", 'up', ...keys, 'C-home', 'up');
+    assert.equal(at.composer.text, 'draft');
+    at.press('down', 'enter');
+    assert.deepEqual(at.sent, [`now ${edited}`]);
+    at.press('up', 'C-home', 'up');
+    assert.equal(at.composer.text, 'draft');
+  });
+}
+
+test('a draft is kept when an older text is put aside, or replaced by texts that come back', () => {
+  const at = seat();
+  at.press("'one'", 'enter', "'draft'", 'up');
+  at.composer.putAside();
+  at.press('up', 'up');
+  assert.equal(at.composer.text, 'draft');
+  at.press('down', 'down', "'second'", 'up');
+  at.composer.setText('queued');
+  at.press('up');
+  assert.equal(at.composer.text, 'second');
+  at.press('down');
+  assert.equal(at.composer.text, 'queued');
+});
+
+test('a long paste that was cut comes back after a send, also beside another one', () => {
+  const at = seat();
+  const [long, other] = ['x'.repeat(2_000), 'y'.repeat(3_000)];
+  at.press(`paste ${long}`, 'C-u', "'hi'", 'enter', `paste ${other}`, 'C-y', 'enter');
+  assert.deepEqual(at.sent, ['now hi', `now ${other}${long}`]);
+});
+
+test('a very long text that comes back is folded, and undo brings the line back', () => {
+  const at = seat();
+  at.press("'line'");
+  at.composer.setText('x'.repeat(50_000));
+  assert.deepEqual(at.rows(), ['> [paste #1 50000 characters]']);
+  assert.equal(at.composer.text, 'x'.repeat(50_000));
+  at.press('C-_');
+  assert.equal(at.composer.text, 'line');
+});
+
 test('in a text of several lines Up moves first', () => {
   const at = seat();
   at.press("'old'", 'enter', "'a'", 'C-j', "'b'", 'up', "'x'");
@@ -115,6 +164,17 @@ test('earlier texts that come late stand before what was sent meanwhile', () => 
   assert.equal(at.composer.text, 'new');
   at.press('up');
   assert.equal(at.composer.text, 'old');
+});
+
+test('a search from an older text keeps the draft: Escape goes back to that text', () => {
+  const at = seat();
+  at.composer.addEarlier(['one', 'two']);
+  at.press("'draft'", 'up', 'C-r', "'one'");
+  at.composer.escape();
+  assert.equal(at.composer.text, 'two');
+  at.press('C-r', "'one'", 'enter');
+  assert.deepEqual(at.sent, ['now one']);
+  assert.equal(at.composer.text, 'draft');
 });
 
 test('Ctrl-R searches what was sent; Enter sends it, Escape brings the draft back', () => {
@@ -198,6 +258,16 @@ test('files that come when the text has gone on are not shown, and nobody looks 
   await at.settle();
   assert.equal(at.changes(), 0);
   assert.deepEqual(at.sent, ['now @max']);
+});
+
+test('while files are looked for, the list has those of the earlier word that still match', async () => {
+  const at = seat(['src/main.ts', 'src/map.ts']);
+  at.press("'@ma'");
+  await at.settle();
+  at.press("'p'");
+  assert.deepEqual(at.rows(), ['> @map', '*› src/map.ts']);
+  at.press("'x'", 'enter');
+  assert.deepEqual(at.sent, ['now @mapx']);
 });
 
 test('Enter before the files are there sends what is typed', () => {

@@ -40,6 +40,12 @@ const rows: readonly (readonly [string, string, readonly string[], string])[] = 
     [],
     '- one\n  ```\n\nx\n  ```\n- two\n',
   ],
+  [
+    'a list right below a text keeps what is indented under it',
+    'do\n1. one\n\n    ```\n    a\n    ```\nend\n\nthree\n',
+    ['do\n1. one\n\n    ```\n    a\n    ```\nend\n\n'],
+    'three\n',
+  ],
   ['a heading ends a list', '1. one\n# two\nthree', ['1. one\n', '# two\n'], 'three'],
   ['a table ends with an empty line', '|a|\n|-|\n|b|\n\nc', ['|a|\n|-|\n|b|\n\n'], 'c'],
   ['a rule ends a list', '- one\n***\ntwo', ['- one\n', '***\n'], 'two'],

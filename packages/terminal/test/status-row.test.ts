@@ -209,6 +209,8 @@ const reached: readonly (readonly [Partial<typeof limits>, Dimension, string])[]
   [{ usd: 0.4 }, 'usd', 'limit reached: $0.40 · /budget 0.80 and /retry go on'],
   [{ tokens: 200_000 }, 'tokens', 'limit reached: 200.0k tokens · /budget 400k and /retry go on'],
   [{ timeMs: 600_000 }, 'time', 'limit reached: 10 minutes · /budget 20 and /retry go on'],
+  [{ timeMs: 30_000 }, 'time', 'limit reached: 30 seconds · /budget 1 and /retry go on'],
+  [{ timeMs: 90_000 }, 'time', 'limit reached: 90 seconds · /budget 3 and /retry go on'],
   [
     { errors: 3 },
     'errors',

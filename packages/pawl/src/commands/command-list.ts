@@ -262,6 +262,10 @@ const resume: PawlCommand<{ readonly all?: true }> = {
     (await import('./detached.js')).resumeDetached(words, all === true),
 };
 
+const SEED_SYSTEMS =
+  'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools ' +
+  '(docs/seeds).';
+
 type AtFlags = { readonly at?: string; readonly json?: true };
 
 const show: PawlCommand<
@@ -276,11 +280,7 @@ const show: PawlCommand<
     ['--request', 'the exact request to the model, as JSON'],
     ['--time', 'where time and money went\nBy state, tool and request, and all of it in order.'],
     ['--json', 'with --time: the figures as JSON'],
-    [
-      '--view <name>',
-      'the path through the states of a seed system\n' +
-        'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
-    ],
+    ['--view <name>', `the path through the states of a seed system\n${SEED_SYSTEMS}`],
   ],
   run: async ({ ownFlags, words: [id = ''] }) =>
     (await import('./show.js')).showSession(id, ownFlags),
@@ -453,11 +453,7 @@ const machine: PawlCommand<MachineFlags> = {
     ['--mermaid', 'as a Mermaid diagram (default)'],
     ['--table', 'as a Markdown table'],
     ['--json', 'as JSON edges'],
-    [
-      '--view <name>',
-      'the states of a seed system\n' +
-        'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools (docs/seeds).',
-    ],
+    ['--view <name>', `the states of a seed system\n${SEED_SYSTEMS}`],
     ['--check', 'explore every path within bounds and check every step'],
     ['--bounds <name=number,...>', 'limits for --check'],
   ],

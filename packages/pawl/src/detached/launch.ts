@@ -34,8 +34,10 @@ import {
   listLive,
   type OwnWorktree,
   openLiveFolder,
+  readRecord,
   removeLive,
   storableFlags,
+  storeRecord,
 } from '../sessions/live-records.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, WORKER_WORD } from '../settings/flags.js';
@@ -156,13 +158,12 @@ const launch = async (
     const { worktree } = wanted;
     // Only a new session gets a worktree. It is removed if no session runs in it.
     if (first.kind !== 'line') {
-      if (wanted.resume === null && worktree !== undefined) await releaseUnlisted(worktree);
+      if (worktree !== undefined) await releaseUnlisted(worktree);
       throw diedEarly(log, first.kind === 'silent' ? silenceText(limitMs) : 'ended');
     }
     const report = v.parse(workReportSchema, JSON.parse(first.line));
     if (report.kind === 'started') return report;
-    if (report.kind === 'failed' && wanted.resume === null && worktree !== undefined)
-      await releaseIfUnneeded(worktree);
+    if (report.kind === 'failed' && worktree !== undefined) await releaseIfUnneeded(worktree);
     throw report.kind === 'failed' ? stopFrom(report) : diedEarly(log, 'ended');
   } finally {
     rmSync(log, { force: true }); // the process has moved it, or there is no session
@@ -314,12 +315,11 @@ export const launchPrompt = (
 
 /** A session that was detached before, from where it was. */
 export const relaunch = (record: LiveRecord): Promise<Launched> => {
-  const { sessionId, cwd, workspace, title, worktree } = record;
-  const more = worktree === undefined ? {} : { worktree };
+  const { sessionId, cwd, workspace, title } = record;
   const { continue: _, resume: __, ...flags } = record.flags;
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
   const request = { flags, prompt: null, resume: sessionId, title, begins: 'now' } as const;
-  return launch({ ...request, ...more }, folder);
+  return launch(request, folder);
 };
 
 /** A process that goes on with a session as soon as this process has ended. */
@@ -341,6 +341,7 @@ export const startSuccessor = async (
   limitMs = REPORT_LIMIT_MS,
 ): Promise<Successor> => {
   const log = newLog();
+  const before = await readRecord(sessionId);
   const request = { prompt: null, resume: sessionId, begins: 'afterLauncher', log } as const;
   const whole = {
     ...request,
@@ -350,7 +351,8 @@ export const startSuccessor = async (
   const { child, first } = await start(whole, process.cwd(), limitMs);
   const cancel = async (): Promise<void> => {
     child.kill('SIGKILL');
-    await removeLive(sessionId, 'record');
+    if (before === null) await removeLive(sessionId, 'record');
+    else await storeRecord(before);
     rmSync(log, { force: true });
   };
   const report = first.kind === 'line' ? v.parse(workReportSchema, JSON.parse(first.line)) : null;

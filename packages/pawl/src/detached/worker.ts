@@ -43,6 +43,7 @@ import {
   openLiveFolder,
   ownWorktreeSchema,
   questionsIn,
+  readRecord,
   refreshRecord,
   removeLive,
   storableFlags,
@@ -212,16 +213,21 @@ const ANSWERS_KEPT = 1_000;
  * sender is never told that it counts.
  */
 const createAnswerQueue = (runtime: Opened['runtime'], sessionId: string) => {
-  let answered = new Set<string>();
+  /** The answers that counted, with the ids of their requests. */
+  let answered = new Map<string, string | undefined>();
   /** The entry of the last answer that the machine ignored. */
-  let unheededSeq: number | null = null;
+  let ignoredSeq: number | null = null;
   let last: Promise<unknown> = Promise.resolve();
   const keyIn = ({ batchId, callId }: Pick<TypedAnswer, 'batchId' | 'callId'>): string =>
     `${batchId} ${callId}`;
   runtime.watch(sessionId, ({ seq, event, diagnostics }) => {
     if (event.type !== 'ApprovalAnswered') return;
-    if (diagnostics.length > 0) unheededSeq = seq;
-    else answered = new Set([...[...answered].slice(-ANSWERS_KEPT), keyIn(event)]);
+    if (diagnostics.length > 0) ignoredSeq = seq;
+    else
+      answered = new Map([
+        ...[...answered].slice(-ANSWERS_KEPT),
+        [keyIn(event), event.clientRequestId],
+      ]);
   });
   const refused = (input: TypedAnswer): ApiFault => {
     const why = answered.has(keyIn(input))
@@ -230,9 +236,13 @@ const createAnswerQueue = (runtime: Opened['runtime'], sessionId: string) => {
     return new ApiFault('conflict', `The question ${why}: this answer changed nothing.`);
   };
   const take = async (input: TypedAnswer) => {
-    if (!isAsked((await runtime.state(sessionId)).state, input)) throw refused(input);
+    const { clientRequestId: id } = input;
+    // the answer that counted, sent again: the session knows its entry
+    const isAgain = id !== undefined && answered.get(keyIn(input)) === id;
+    const { state } = await runtime.state(sessionId);
+    if (!isAgain && !isAsked(state, input)) throw refused(input);
     const sent = await runtime.send(sessionId, input);
-    if (unheededSeq === sent.seq) throw refused(input); // its turn ended just now
+    if (ignoredSeq === sent.seq) throw refused(input); // its turn ended just now
     return sent;
   };
   return (input: TypedAnswer) => {
@@ -306,10 +316,12 @@ const listen = async (
   return node;
 };
 
+/** `before`: its record of an earlier process, whose worktree stays its own. */
 const newRecord = (
   { flags, title, worktree }: WorkRequest,
   sessionId: string,
   state: State,
+  before: LiveRecord | null,
 ): LiveRecord => ({
   version: 1,
   sessionId,
@@ -318,6 +330,7 @@ const newRecord = (
   title,
   flags: storableFlags(flags),
   startedAtMs: systemClock.now(),
+  ...(before?.worktree === undefined ? {} : { worktree: before.worktree }),
   ...(worktree === undefined ? {} : { worktree }),
   process: identifyProcess(),
   activity: {
@@ -337,7 +350,7 @@ const COLLECT_AFTER_MS = 2_000;
  * How long a session that has answered rests before it is closed. Nobody looks at it, and it costs
  * memory: attach opens it again.
  */
-const REST_MS_MAX = 10 * 60_000;
+const REST_MS = 10 * 60_000;
 
 /**
  * Collects garbage soon after a turn, and closes a session that rests for `restMs` while nobody
@@ -435,18 +448,19 @@ const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
 
 type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
 
-/** Stores the record, listens, and sends the prompt. A fault before leaves nothing behind. */
+/** Stores the record, listens, and sends the prompt. */
 const startServing = async (
   request: WorkRequest,
   opened: Opened,
   serverQuestion: WaitingServerQuestion,
+  before: LiveRecord | null,
 ) => {
   const { session } = opened;
   const { prompt, log } = request;
   const state = await session.state();
   if (request.resume !== null && prompt === null && isUntouched(state))
     throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
-  const record = newRecord(request, session.id, state);
+  const record = newRecord(request, session.id, state, before);
   await storeRecord(record);
   const node = await listen(opened, serverQuestion);
   if (existsSync(log)) renameSync(log, livePaths(session.id).log);
@@ -469,7 +483,7 @@ const follow = async (
   steps: Steps,
 ): Promise<ExitCode> => {
   const { session } = opened;
-  const rest = watchRest(opened, node, serverQuestion, REST_MS_MAX);
+  const rest = watchRest(opened, node, serverQuestion, REST_MS);
   const refuseLate = limitAnswers(opened, limitMs);
   let last = await session.state();
   const see = (state: State): void => {
@@ -506,7 +520,7 @@ const LOCK_WAIT_MS = 10_000;
 /** Waits for the end of the launcher. From then on the session is found in the list. */
 const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<LiveRecord> => {
   const { state } = await storedJournals().peek(sessionId);
-  const record = newRecord(request, sessionId, state);
+  const record = newRecord(request, sessionId, state, await readRecord(sessionId));
   await storeRecord(record);
   report({ kind: 'waits' });
   // From here on the socket below owns the descriptor. It closes when the launcher has ended.
@@ -532,6 +546,22 @@ const openRequested = async (
   return begins === 'now' ? open() : whenFree(open, LOCK_WAIT_MS);
 };
 
+/** What a failed start leaves: a session that was detached before stays in the list. */
+const forgetStart = async (
+  sessionId: string,
+  before: LiveRecord | null,
+  fault: unknown,
+): Promise<void> => {
+  if (before !== null) await storeRecord({ ...before, end: failedEnd(fault) });
+  await removeLive(sessionId, before === null ? 'record' : 'socket');
+};
+
+const failedEnd = (fault: unknown): NonNullable<LiveRecord['end']> => ({
+  kind: 'failed',
+  words: errorEnding(fault).message,
+  atMs: systemClock.now(),
+});
+
 /** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */
 export const runWorker = async (): Promise<number> => {
   let waitRecord: LiveRecord | null = null;
@@ -542,6 +572,7 @@ export const runWorker = async (): Promise<number> => {
     if (request.begins === 'afterLauncher' && request.resume !== null)
       waitRecord = await awaitLauncher(request, request.resume);
     const opened = await openRequested(request, steps);
+    const before = await readRecord(opened.session.id);
     const { workspace, preset } = opened.settings;
     // Read below: MCP servers may ask before.
     let limitMs: number | null = null;
@@ -551,12 +582,13 @@ export const runWorker = async (): Promise<number> => {
       // They were flags when they were typed.
       const flags = request.flags as RunFlags;
       limitMs = await readAnswerLimit(flags, workspace);
-      return startServing(request, opened, serverQuestion);
+      return startServing(request, opened, serverQuestion, before);
     });
     if (serving.kind === 'fault') {
       // the first failure is the one to report
-      await attempt(() => opened.session.close());
-      await attempt(() => removeLive(opened.session.id, 'record'));
+      await attempt(() => forgetStart(opened.session.id, before, serving.fault));
+      // A resumed session ends as by a crash: the next start goes on with what waits in it.
+      if (opened.resumed === null) await attempt(() => opened.session.close());
       throw serving.fault;
     }
     const { id: sessionId } = opened.session;
@@ -566,10 +598,9 @@ export const runWorker = async (): Promise<number> => {
   } catch (error) {
     const { exit, reason, message } = errorEnding(error);
     report({ kind: 'failed', exit, reason, message });
-    const end = { kind: 'failed', words: message, atMs: systemClock.now() } as const;
     // The launcher has ended: the list tells why the session does not go on.
     const record = waitRecord;
-    if (record !== null) await attempt(() => storeRecord({ ...record, end }));
+    if (record !== null) await attempt(() => storeRecord({ ...record, end: failedEnd(error) }));
     return exit;
   }
 };

@@ -3,12 +3,10 @@
  * user leaves it.
  *
  * From top to bottom: `runTerminal`, and opening a session; one session, with a watch on the
- * provider's cache, since a request without it is dear; commands of the user (`!`) and their output
- * for the model; and the texts of a start: the banner and the notes below it. A typed text becomes
- * a `UserInput` in `say`, which the view calls on Enter.
+ * provider's cache, since a request without it is dear; and commands of the user (`!`) and their
+ * output for the model. A typed text becomes a `UserInput` in `say`, which the view calls on Enter.
  */
 
-import { homedir } from 'node:os';
 import { basename } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
@@ -25,21 +23,13 @@ import { cutText } from '@pawl/agent/session/result-text';
 import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { loadWordMarks } from '@pawl/terminal/diff-rows';
-import {
-  createScreen,
-  isMoving,
-  modelName,
-  type Screen,
-  SPINNER_MS,
-} from '@pawl/terminal/live-area';
+import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
 import { loadMarkdown } from '@pawl/terminal/markdown';
 import {
-  formatWhen,
   harmless,
   indentWords,
   isPlain,
   type Look,
-  oneLine,
   paint,
   warningText,
   wrapWords,
@@ -49,22 +39,16 @@ import { writeWindow } from '@pawl/terminal/write';
 import type { OpenedForUi, UiServers, UiSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
-import { tornText } from '../sessions/session-text.js';
-import {
-  chooseSession,
-  findSession,
-  openElsewhere,
-  storedBlobs,
-  storedJournals,
-} from '../sessions/stored-sessions.js';
+import { chooseSession, findSession, storedBlobs } from '../sessions/stored-sessions.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile, mcpJsonFiles } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, SESSION_CHOICE, usageStop, withoutFlags } from '../settings/flags.js';
 import { hearEarlyKeys } from './early-keys.js';
 import type { NextSession, SlashCommandContext } from './slash-command.js';
+import { banner, otherSessionNote, resumedNotes } from './start-texts.js';
 import { openTerminalSession, type TerminalSession, UserWork } from './terminal-session.js';
-import { grantText, InteractiveView, type ViewHandlers } from './view.js';
+import { InteractiveView, type ViewHandlers } from './view.js';
 
 export const refuseWithoutTerminal = (): void => {
   for (const stream of ['stdin', 'stdout'] as const) {
@@ -167,11 +151,11 @@ export const runTerminal = async (
     .finally(() => keys?.end())
     .catch(clearFirst(screen));
   const terminal = openTerminalSession(screen, plain, started.opened.settings.workspace);
+  const outputs = new ShellOutputs(); // those that wait go to the next session too
   try {
     for (;;) {
       const sessionExit = await runSession(started, {
-        terminal,
-        flags,
+        ...{ terminal, outputs, flags },
         openNext: (to) => openNextSession(flagsForNext(flags, to), to, configured),
       });
       if (sessionExit.kind === 'exit') return sessionExit.exit;
@@ -232,7 +216,7 @@ type SessionExit =
   | { readonly kind: 'exit'; readonly exit: number }
   | { readonly kind: 'move'; readonly started: StartedSession };
 
-/** How long a session may take to close, in ms, and how long after a second Ctrl-C. */
+/** How long a session may take to close, in ms; `hard`: after a second Ctrl-C. */
 const CLOSE_MS = { clean: 2_000, hard: 700 };
 
 /** Calls `tick` for each picture of the spinner while it is on. When off it holds no timer. */
@@ -259,9 +243,11 @@ const createSessionCloser = (session: UiSession): SessionCloser => {
   const finished = new Promise<SessionExit>((resolve) => {
     finish = resolve;
   });
+  // A session that fails (a full disk) rejects here.
+  const exited = Promise.race([finished, session.ended.then(() => finished)]);
+  exited.catch(() => undefined); // it may fail before it is awaited
   return {
-    // A session that fails (a full disk) rejects here.
-    exited: Promise.race([finished, session.ended.then(() => finished)]),
+    exited,
     exit(sessionExit, how = 'clean') {
       const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
       void Promise.race([closed, pause(CLOSE_MS[how], undefined, { ref: false })]).then(() =>
@@ -274,6 +260,7 @@ const createSessionCloser = (session: UiSession): SessionCloser => {
 /** What all sessions of this terminal share. */
 type TerminalParts = {
   readonly terminal: TerminalSession;
+  readonly outputs: ShellOutputs;
   /** As they were typed. */
   readonly flags: RunFlags;
   /** Opens the session to which the user changes. */
@@ -317,7 +304,8 @@ const createViewHandlers = (
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
   const send = (input: Input): void => {
-    // `session.ended` rejects with the same error and is awaited
+    // It fails with the session, whose `ended` is awaited, or because the user leaves: then the
+    // history of typed texts has it.
     session.send(input).catch(() => undefined);
   };
   const commands = () => import('./slash-commands.js');
@@ -335,7 +323,6 @@ const createViewHandlers = (
         const { images, faults } = await attachPictures(names, context.workspace, session);
         for (const fault of [expanded.fault, ...faults])
           if (fault !== null) tellFault(context, fault);
-        attaching -= 1;
         const input = {
           type: 'UserInput',
           text: shellOutputs.attach(text, expanded.text),
@@ -343,7 +330,13 @@ const createViewHandlers = (
         } as const;
         send(images.length === 0 ? input : { ...input, images });
       };
-      sending = work.during(sending.then(prepare));
+      const failed = ({ message }: Error): void =>
+        tellFault(context, `Not sent (${message}). Up brings your text back.`);
+      const prepared = sending.then(prepare).catch(failed);
+      const ended = prepared.finally(() => {
+        attaching -= 1;
+      });
+      sending = work.during(ended);
     },
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
@@ -470,6 +463,8 @@ export class CacheWatch {
   #last: { readonly at: number; readonly model: string } | null = null;
   /** Facts of the present model, once they are asked for. */
   #model: Pick<Model, 'id' | 'facts'> | null = null;
+  /** The question for those facts whose answer starts the timer. */
+  #asked: Promise<unknown> | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(session: Pick<UiSession, 'model'>, clock: Clock, redraw: () => void) {
@@ -494,8 +489,10 @@ export class CacheWatch {
   startTimer(state: State): void {
     this.end();
     if (this.#last === null || isMoving(state)) return;
-    this.#session.model().then(
-      (known) => this.#wait(known, state),
+    const asked = this.#session.model();
+    this.#asked = asked;
+    asked.then(
+      (known) => this.#asked === asked && this.#wait(known, state),
       () => undefined, // without the model's facts nothing is said
     );
   }
@@ -504,7 +501,7 @@ export class CacheWatch {
     const { cacheLifetimeMs: lifetimeMs } = model.facts;
     if (model.id !== session.settings.model) return;
     this.#model = model;
-    if (this.#last === null || lifetimeMs === undefined || this.#timer !== null) return;
+    if (this.#last === null || lifetimeMs === undefined) return;
     const leftMs = this.#last.at + lifetimeMs - this.#clock.now();
     this.#timer = setTimeout(this.#redraw, Math.max(0, leftMs)).unref();
   }
@@ -523,6 +520,7 @@ export class CacheWatch {
   }
 
   end(): void {
+    this.#asked = null;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }
@@ -556,16 +554,16 @@ const beginToWatch = (
   if (opened.remote !== null) followRemote(opened, view, closer);
 };
 
-/** Inputs count as work under way until they are in the journal. */
-const countInputs = (started: StartedSession, work: UserWork): StartedSession => {
+/** Inputs are work under way until they are in the journal. */
+const trackInputs = (started: StartedSession, work: UserWork): StartedSession => {
   const { opened } = started;
   const { session } = opened;
-  const counted: UiSession = {
+  const tracked: UiSession = {
     ...session,
     send: (input) => work.during(session.send(input)),
     whileUserRuns: (command) => work.during(session.whileUserRuns(command)),
   };
-  return { ...started, opened: { ...opened, session: counted } };
+  return { ...started, opened: { ...opened, session: tracked } };
 };
 
 type StepWatchers = {
@@ -623,18 +621,17 @@ const detachSession = async (
 
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
-  uncounted: StartedSession,
+  untracked: StartedSession,
   options: TerminalParts,
 ): Promise<SessionExit> => {
   const work = new UserWork();
-  const started = countInputs(uncounted, work);
+  const started = trackInputs(untracked, work);
   const { opened, warnings, notice, draft } = started;
-  const { terminal, flags } = options;
+  const { terminal, outputs, flags } = options;
   const { look, clock, composer, screen } = terminal;
   const closer = createSessionCloser(opened.session);
   const leaving = new AbortController();
   const state = await opened.session.state();
-  const outputs = new ShellOutputs();
   const context: SlashCommandContext = {
     session: opened.session,
     workspace: opened.settings.workspace,
@@ -646,6 +643,7 @@ const runSession = async (
       return view; // it exists below
     },
     paste: createPaste(() => context, terminal, leaving.signal),
+    hasWork: () => !work.isOver,
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
     detach: async () =>
@@ -653,7 +651,7 @@ const runSession = async (
     typedText: (text) => outputs.typedText(text),
     takeBackText: (text) => outputs.detach(text),
   };
-  const parts = {
+  const viewParts = {
     area: screen.area,
     ...{ look, clock, composer },
     rows: () => screen.size().rows,
@@ -661,7 +659,7 @@ const runSession = async (
     coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
   };
   const handlers = createViewHandlers(context, closer, { terminal, work }, outputs);
-  const view: InteractiveView = new InteractiveView(parts, handlers, state);
+  const view: InteractiveView = new InteractiveView(viewParts, handlers, state);
   answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());
   const cache = new CacheWatch(opened.session, clock, () => view.redraw());
@@ -867,125 +865,4 @@ const startUserCommand = (
       setTimeout(() => forcing.abort('cancelled'), COMMAND_GRACE_MS).unref();
     },
   };
-};
-
-// The texts of a start: the banner, and the notes below it.
-
-/** Dimmed, and wrapped between words. */
-const dimWords = (look: Look, text: Safe): Safe =>
-  joinSafe(
-    wrapWords(text, look.columns - 1).map((row) => paint(look, 'dim', row)),
-    safe`\n`,
-  );
-
-/** A path with ~ for the home folder. Its start is cut if there is no room. */
-const shortPath = (path: string, columns: number): Safe => {
-  const home = process.env.HOME || homedir();
-  const shown = makeSafe(
-    path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path,
-  );
-  return shown.length <= columns ? shown : safe`…${shown.slice(1 - Math.max(2, columns))}`;
-};
-
-const SESSION_LABEL = safe`session `;
-
-type BannerFacts = Omit<OpenedForUi, 'remote'>;
-
-/** Two rows that fit the window: model; folder and the whole session id. */
-const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe[] => {
-  const sessionId = makeSafe(session.id);
-  const columns = look.columns - 1;
-  // The preset can change, and the row below the input line shows the present one. Only a plain
-  // terminal has no such row, and `full` is a warning. Older journals have no preset.
-  const isFull = settings.preset === 'full' && columns >= 60;
-  const name = isFull ? 'full: no sandbox, nothing is asked' : settings.preset;
-  const namesPreset = settings.preset === 'full' || look.plain === 'yes';
-  const preset = name === undefined || !namesPreset ? safe`` : safe` · ${makeSafe(name)}`;
-  const [provider = ''] = settings.model.split('/');
-  // `scripted/PATH` plays a file instead of a model: the file's folder is of no use here.
-  const id = provider === 'scripted' ? `scripted/${modelName(settings.model)}` : settings.model;
-  const model = oneLine(id, columns - 'pawl · '.length - preset.length);
-  const room = columns - SESSION_LABEL.length - sessionId.length - 3;
-  const place = safe`${shortPath(settings.workspace, Math.max(4, room))} · `;
-  return [
-    safe`${paint(look, 'bold', safe`pawl`)}${paint(look, 'dim', safe` · ${model}${preset}`)}`,
-    ...(room < 4
-      ? [shortPath(settings.workspace, columns), sessionId].map((row) => paint(look, 'dim', row))
-      : [paint(look, 'dim', safe`${place}${SESSION_LABEL}${sessionId}`)]),
-  ];
-};
-
-const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
-
-/**
- * Banner: model, folder, session id; for a new session also the main keys. It warns of a journal
- * whose last line was cut off by a crash (`tornTail`).
- */
-export const banner = (look: Look, opened: BannerFacts): Safe => {
-  const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
-  const teaching = opened.resumed ? [] : [dimWords(look, taught)];
-  const { tornTail } = opened.session;
-  const torn = tornTail === null ? [] : [paint(look, 'yellow', tornText(tornTail))];
-  return joinSafe([...headRows(look, opened), ...teaching, ...torn], safe`\n`);
-};
-
-/** Queued texts and grants of a resumed session; empty if there are none. */
-export const resumedNotes = (look: Look, { session: { queue, grants } }: State): Safe => {
-  const rows = [
-    ...(queue.length === 0
-      ? []
-      : [
-          safe`${queue.length} of your texts ${queue.length === 1 ? safe`waits` : safe`wait`}; your next message sends them too`,
-        ]),
-    ...(grants.length === 0
-      ? []
-      : [
-          makeSafe(
-            'permissions still in force: ' +
-              `${grants.map((grant) => grantText(grant)).join(', ')} (/permissions revokes ` +
-              'them)',
-          ),
-        ]),
-  ];
-  return joinSafe(
-    rows.map((row) => paint(look, 'dim', row)),
-    safe`\n`,
-  );
-};
-
-/** Number of recent sessions to search. `/resume` finds older ones. */
-const SESSIONS_SEARCHED = 50;
-
-/**
- * A session of this folder that another process has open; else, for a new session, the last one
- * here, and how to resume it.
- */
-export const otherSessionNote = async (
-  look: Look,
-  workspace: string,
-  sessionId: string,
-  isNew: boolean,
-): Promise<Safe> => {
-  const holders = await openElsewhere(sessionId);
-  let last: Safe | null = isNew ? null : safe``;
-  let remaining = SESSIONS_SEARCHED;
-  for await (const info of storedJournals().list()) {
-    if ((last !== null && holders.size === 0) || remaining-- === 0) break;
-    // Runs of `pawl ask` are of another kind. Without a title nothing was ever asked.
-    const { kind, title, changedAt } = info;
-    const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
-    if (!isOther || info.workspace !== workspace) continue;
-    const name = oneLine(title, 30);
-    const pid = holders.get(info.sessionId);
-    if (pid !== undefined)
-      return dimWords(
-        look,
-        safe`another session is open in this folder: "${name}" (process ${pid})`,
-      );
-    last ??= dimWords(
-      look,
-      safe`last here: "${name}", ${formatWhen(changedAt)} · Alt+R or /resume`,
-    );
-  }
-  return last ?? safe``;
 };

@@ -38,7 +38,12 @@ import {
   userSessions,
 } from '../sessions/stored-sessions.js';
 import { readSeq } from '../settings/flags.js';
-import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
+import {
+  type NextSession,
+  NotNow,
+  type SlashCommand,
+  type SlashCommandContext,
+} from './slash-command.js';
 
 const SESSIONS_MAX = 100;
 
@@ -46,6 +51,30 @@ const SESSIONS_MAX = 100;
 export const requireRest = ({ view }: SlashCommandContext): void => {
   if (isBusy(view.state))
     throw new NotNow('A turn is running. Stop it with Escape, then try again.');
+};
+
+/**
+ * Changes to another session. Meanwhile no text is sent. Throws while something of the user's goes
+ * on in this one: it would be lost.
+ */
+const changeTo = async (
+  context: SlashCommandContext,
+  find: () => Promise<NextSession>,
+): Promise<void> => {
+  const { view } = context;
+  requireRest(context);
+  if (context.hasWork())
+    throw new NotNow(
+      'Your command still runs (Escape stops it), or your last text is not sent yet.',
+    );
+  if (view.isLeaving) throw new NotNow('This window leaves the session already.');
+  view.setLeaving(true);
+  try {
+    await context.move(await find());
+  } catch (error) {
+    view.setLeaving(false);
+    throw error;
+  }
 };
 
 /** The newest sessions of this folder besides the open one. */
@@ -61,13 +90,14 @@ const otherSessionsHere = async ({
 const ID_COLUMNS_MIN = 60;
 
 export const resume: SlashCommand = async (context, words) => {
+  if (words !== '')
+    return changeTo(context, async () => {
+      const id = await findSession(words);
+      if (id === context.session.id) throw new NotNow('That is this session.');
+      return { resume: id, notice: '' };
+    });
   requireRest(context);
   const { look } = context;
-  if (words !== '') {
-    const id = await findSession(words);
-    if (id === context.session.id) throw new NotNow('That is this session.');
-    return context.move({ resume: id, notice: '' });
-  }
   const others = await otherSessionsHere(context);
   if (others.length === 0) throw new NotNow('There is no other session in this folder.');
   // Date and id are never cut; the title takes the remaining columns. Narrow windows have no id.
@@ -80,35 +110,33 @@ export const resume: SlashCommand = async (context, words) => {
     about: hasIds ? sessionId : '',
   }));
   const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];
-  if (chosen !== undefined) await context.move({ resume: chosen.sessionId, notice: '' });
+  if (chosen !== undefined)
+    await changeTo(context, async () => ({ resume: chosen.sessionId, notice: '' }));
 };
 
 const forkText = (from: string, seq: number): string =>
   `a fork of ${from} at ${seq}; the files are as they are now · back: /resume ${from}`;
 
-export const fork: SlashCommand = async (context, words) => {
-  requireRest(context);
-  const last = (await storedJournals().peek(context.session.id)).seq;
-  const at = words === '' ? last : readSeq('/fork', words);
-  if (at > last) throw new NotNow(`The journal ends at ${last}.`);
-  const seq = await findForkSeq({ sessionId: context.session.id, kind: 'agent' }, at);
-  const id = await forkStored(context.session.id, seq);
-  await context.move({
-    resume: id,
-    rights: liveRights(context.view.state), // as they are now, not as they were at `seq`
-    notice: forkText(context.session.id, seq),
+export const fork: SlashCommand = (context, words) =>
+  changeTo(context, async () => {
+    const last = (await storedJournals().peek(context.session.id)).seq;
+    const at = words === '' ? last : readSeq('/fork', words);
+    if (at > last) throw new NotNow(`The journal ends at ${last}.`);
+    const seq = await findForkSeq({ sessionId: context.session.id, kind: 'agent' }, at);
+    const id = await forkStored(context.session.id, seq);
+    return {
+      resume: id,
+      rights: liveRights(context.view.state), // as they are now, not as they were at `seq`
+      notice: forkText(context.session.id, seq),
+    };
   });
-};
 
-export const clear: SlashCommand = async (context) => {
-  requireRest(context);
-  const { model } = context.view.state.session.settings;
-  await context.move({
+export const clear: SlashCommand = (context) =>
+  changeTo(context, async () => ({
     resume: null,
-    model,
+    model: context.view.state.session.settings.model,
     notice: `a new session · the one before: /resume ${context.session.id}`,
-  });
-};
+  }));
 
 // `/diff`: all changes since HEAD, or only the edits and writes of this session.
 

@@ -24,7 +24,15 @@ export type NextSession = {
 /** What commands use of a view. */
 export type CommandView = Pick<
   InteractiveView,
-  'state' | 'print' | 'pick' | 'pickPoint' | 'withLists' | 'editAgain' | 'setLeaving' | 'redraw'
+  | 'state'
+  | 'print'
+  | 'pick'
+  | 'pickPoint'
+  | 'withLists'
+  | 'editAgain'
+  | 'isLeaving'
+  | 'setLeaving'
+  | 'redraw'
 >;
 
 /** The session, the view and the operations that a slash command can use. */
@@ -37,6 +45,8 @@ export type SlashCommandContext = {
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
   readonly servers: Pick<UiServers, 'status' | 'reconnect'>;
+  /** Whether a command of the user runs, or a text is not in the journal yet. */
+  hasWork(): boolean;
   /**
    * Opens the other session, then leaves this one. If it can't be opened, rejects and changes
    * nothing.

@@ -239,6 +239,10 @@ export class InteractiveView {
     this.redraw();
   }
 
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
   /** While the session leaves this window, Enter runs commands alone: a text stays in the line. */
   setLeaving(isLeaving: boolean): void {
     this.#isLeaving = isLeaving;
@@ -509,7 +513,7 @@ export class InteractiveView {
       coldUsd: this.#coldUsd(this.#state, now),
     };
     const workText = statusRow(this.#state, columns, now, statusParts);
-    const leavingText = oneLine('leaving, to go on in the background · no text is sent', columns);
+    const leavingText = oneLine('leaving this session · no text is sent', columns);
     const status = paint(this.#look, 'dim', this.#isLeaving ? leavingText : workText);
     const formRow = this.#serverForms?.row ?? null;
     const queued = queuedRows(this.#state, columns).map((one) => paint(this.#look, 'dim', one));

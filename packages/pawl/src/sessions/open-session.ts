@@ -255,13 +255,13 @@ const openOrRelease = async (
 ): Promise<Opened> => {
   refuseBadFlags(typedFlags);
   const { resume, visit, flagsFor, place } = openOptions;
-  const options = {
+  const holdOptions = {
     takeOver: typedFlags.takeOver === true,
     place,
     ...(visit === undefined ? {} : { visit }),
   };
   if (resume !== null) openStateFolder(process.env); // throws if others can write there
-  const held = resume === null ? null : await holdSession(resume, options);
+  const held = resume === null ? null : await holdSession(resume, holdOptions);
   try {
     const flags = held === null || flagsFor === undefined ? typedFlags : await flagsFor(held);
     return await openWithJournal(flags, folder, openOptions, held);
@@ -630,11 +630,15 @@ const openHooks = async (
   { userHooks = [], projectHooks = [] }: Configured,
   { workspace, stateFolder, warn, reportNotRun }: HooksPlace,
 ): Promise<readonly CommandHook[]> => {
-  // The variable is set for hooks: one that starts Pawl must not start itself again through it.
-  if ((process.env.PAWL_HOOK ?? '') !== '') return [];
   const ownHooks = userHooks
     .filter(({ enabled }) => enabled)
     .map((hook) => ({ ...hook, folder: null }));
+  // The variable is set for hooks: one that starts Pawl must not start itself again through it.
+  if ((process.env.PAWL_HOOK ?? '') !== '') {
+    if (ownHooks.length + projectHooks.length > 0)
+      warn('No hook runs: PAWL_HOOK is set, as for a pawl that a hook starts.');
+    return [];
+  }
   if (projectHooks.length === 0) return ownHooks;
   const [{ allowedHooks }, { openTrust }] = await Promise.all([
     import('./project-trust.js'),

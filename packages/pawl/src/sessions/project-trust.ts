@@ -313,9 +313,10 @@ export const allowedServers = async (
 ): Promise<AllowedServers> => {
   const { servers, faults } = await readProjectServers(workspace);
   for (const fault of faults) warn(fault);
-  const described = servers
-    .filter(({ server }) => !userServers.some((one) => nameKey(one) === nameKey(server)))
-    .map(({ server, executable }) => ({ item: server, executable }));
+  const described = withoutReplaced(servers, userServers).map(({ server, executable }) => ({
+    item: server,
+    executable,
+  }));
   const { top: folder } = findProject(workspace);
   const allowed = (await chooseAllowed(described, trust, workspace, tellNotRun)).map(
     ({ item, executable, level }) => {
@@ -335,9 +336,23 @@ export const allowedServers = async (
   };
 };
 
+/** Without servers of a name that one of the user's own has: those are never started. */
+const withoutReplaced = (
+  servers: readonly ProjectServer[],
+  userServers: readonly McpServer[],
+): readonly ProjectServer[] =>
+  servers.filter(({ server }) => !userServers.some((one) => nameKey(one) === nameKey(server)));
+
 /** The MCP servers that the project's `.mcp.json` wants to run. */
-export const serverSource = async (workspace: string): Promise<readonly Executable[]> =>
-  (await readProjectServers(workspace)).servers.map(({ executable }) => executable);
+export const serverSource = async (
+  workspace: string,
+  environment: ProcessEnvironment = process.env,
+): Promise<readonly Executable[]> => {
+  const { servers } = await readProjectServers(workspace);
+  if (servers.length === 0) return [];
+  const { mcpServers } = await loadConfig(workspace, environment);
+  return withoutReplaced(servers, mcpServers).map(({ executable }) => executable);
+};
 
 /** The nearest file wins if names are equal. Reads files only. */
 export const readProjectServers = async (workspace: string): Promise<ProjectServers> => {
@@ -545,8 +560,8 @@ type StartedProgram = Pick<StdioServer, 'command' | 'args' | 'env' | 'cwd'>;
  * One line with the hash of each file, so that the user is asked again if it changes; null if the
  * settings have more words than anybody reads.
  *
- * 1. A file counts in every form that programs understand: `server.mjs`, `--require=./first.js`,
- *    `sh -c "node ./server"`, `sh<./first.sh`, `cd scripts && ./first.sh`, `python -m
+ * 1. A file counts in the usual forms: `server.mjs`, `--require=./first.js`, `sh -c "node
+ *    ./server"`, `sh<./first.sh`, `./"first".sh`, `cd scripts && ./first.sh`, `python -m
  *    scripts.first`, a text in `env`.
  * 2. A link that leads out of the project is named with its target.
  * 3. The work is bounded, since the project is of strangers: a file is hashed once, and beyond the
@@ -582,9 +597,10 @@ const namedFiles = async (
     bytesLeft -= file?.bytes ?? 0;
   };
   const names = words.flatMap(candidateNames);
-  for (const folder of await readFolders(words, program, project))
-    for (const name of names) await addFile(folder, name);
-  return [...byFile.values()].flatMap((file) => (file === null ? [] : [file.line]));
+  const { folders, isCut } = await readFolders(words, program, project);
+  for (const folder of folders) for (const name of names) await addFile(folder, name);
+  const lines = [...byFile.values()].flatMap((file) => (file === null ? [] : [file.line]));
+  return isCut ? [...lines, 'files in further folders that it names are not watched'] : lines;
 };
 
 /** A word in a shell's text or a list of options. */
@@ -602,19 +618,28 @@ const programWords = (
   );
   const pieces = texts.flatMap((text) => [
     ...[text, ...text.split(/['"]/)],
-    ...(text.match(WORD) ?? []).map((word) => word.replace(/\\(.)/gs, '$1')),
+    ...[text, text.replace(/['"]/g, '')]
+      .flatMap((each) => each.match(WORD) ?? [])
+      .map((word) => word.replace(/\\(.)/gs, '$1')),
   ]);
   const words = new Set(pieces);
   words.delete('');
   return words.size > WORDS_MAX ? null : [...words];
 };
 
-/** Files that Node finds by `./server` or `.`, and Python by `-m scripts.first`. */
+/** Files that Node finds by `./server` or `.`, and Python by `app/` or `-m scripts.first`. */
 const candidateNames = (word: string): readonly string[] => {
-  const names = [word, `${word}.js`, `${word}/index.js`];
-  if (!/^[\w.]+$/.test(word)) return names;
+  const names = [
+    ...[word, `${word}.js`, `${word}/index.js`, `${word}/package.json`],
+    `${word}/__main__.py`,
+  ];
+  if (!/^\w+(?:\.\w+){0,9}$/.test(word)) return names;
   const module = word.replaceAll('.', '/');
-  return [...names, `${module}.py`, `${module}/__main__.py`];
+  const packages = [...word.matchAll(/\.|$/g)].map(({ index }) => module.slice(0, index));
+  return [
+    ...[...names, `${module}.py`, `${module}/__main__.py`],
+    ...packages.map((folder) => `${folder}/__init__.py`),
+  ];
 };
 
 /**
@@ -627,23 +652,26 @@ const findReal = (folder: string, name: string): Promise<string | null> =>
 
 /**
  * The folders from which the words may be read: where it starts, and those of the project that the
- * words name.
+ * words name, also from another one of them. `isCut`: there are more than FOLDERS_MAX.
  */
 const readFolders = async (
   words: readonly string[],
   { cwd }: StartedProgram,
   { workspace, top }: Project,
-): Promise<ReadonlySet<string>> => {
+): Promise<{ readonly folders: ReadonlySet<string>; readonly isCut: boolean }> => {
   const folders = new Set([path.resolve(workspace, cwd ?? '.'), workspace]);
   const most = folders.size + FOLDERS_MAX;
-  for (const folder of [...folders]) {
+  // The loop comes to those that it adds.
+  for (const folder of folders) {
     for (const word of words) {
       const real = await findReal(folder, word);
-      if (real === null || !isWithin(real, top) || folders.size === most) continue;
-      if ((await stat(real).catch(() => null))?.isDirectory() === true) folders.add(real);
+      if (real === null || !isWithin(real, top) || folders.has(real)) continue;
+      if ((await stat(real).catch(() => null))?.isDirectory() !== true) continue;
+      if (folders.size === most) return { folders, isCut: true };
+      folders.add(real);
     }
   }
-  return folders;
+  return { folders, isCut: false };
 };
 
 type DescribedFile = { readonly line: string; readonly bytes: number };

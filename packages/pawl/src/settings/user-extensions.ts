@@ -66,6 +66,8 @@ const PARTS: readonly string[] = ['tools', 'commands', 'providers'];
 /** Tools that only some sessions have. */
 const OTHER_TOOLS = /^(?:task|skill|explore|ask_user|propose_plan|mcp__.*)$/;
 const LOAD_MAX_MS = 10_000;
+/** While a command runs, the texts that are typed after it wait. */
+const COMMAND_MAX_MS = 2 * 60_000;
 
 const listFiles = (folder: string): readonly string[] => {
   const listed = attemptNow(() => readdirSync(folder));
@@ -105,11 +107,11 @@ const importFile = async (file: string, api: ExtensionApi): Promise<Extension> =
   return extension;
 };
 
-const inTime = <T>(work: Promise<T>): Promise<T> =>
+const inTime = <T>(work: T | Promise<T>, limitMs: number): Promise<T> =>
   Promise.race([
     work,
-    delay(LOAD_MAX_MS, undefined, { ref: false }).then(() => {
-      throw new Error(`it took longer than ${LOAD_MAX_MS / 1000} seconds`);
+    delay(limitMs, undefined, { ref: false }).then(() => {
+      throw new Error(`it took longer than ${limitMs / 1000} seconds`);
     }),
   ]);
 
@@ -185,7 +187,7 @@ const load = async (folder: string): Promise<LoadedExtensions> => {
   const loaded: (readonly [file: string, extension: Extension])[] = [];
   for (const name of names) {
     const file = path.join(folder, name);
-    const one = await attempt(() => inTime(importFile(file, api)));
+    const one = await attempt(() => inTime(importFile(file, api), LOAD_MAX_MS));
     if (one.kind === 'done') loaded.push([file, one.value]);
     else faults.push(`The extension ${file} is not used: ${one.fault.message}.`);
   }
@@ -212,7 +214,11 @@ const load = async (folder: string): Promise<LoadedExtensions> => {
         if (typeof run !== 'function') throw new Error('it has no function run');
       },
       faults,
-    ),
+    ).map((command) => ({
+      name: command.name,
+      description: command.description,
+      run: (words) => inTime(command.run(words), COMMAND_MAX_MS),
+    })),
     providers: usable(
       'provider',
       listParts(({ providers }) => providers),

@@ -120,6 +120,17 @@ test('the cache is cold five minutes after the last request was sent', async (co
   watch.end();
 });
 
+test('a watch that has ended starts no timer when the facts of the model come late', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const { watch, see, redraws } = createWatch();
+  await see(working, 'SendLlmRequest');
+  const seen = see(ready);
+  watch.end();
+  await seen;
+  context.mock.timers.tick(300_000);
+  assert.equal(redraws(), 0);
+});
+
 test('without a request nothing is cold, and another model knows nothing', async () => {
   const { asked, see, costs, watch } = createWatch();
   await see(ready);

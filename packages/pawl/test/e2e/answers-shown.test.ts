@@ -145,6 +145,27 @@ test('of answers to questions that changed, were cut, or were decided elsewhere,
   assert.equal(ran(place), 'ran\n');
 });
 
+test('an answer that is sent again with its id is told what it was told first; one with another id came second', async (context) => {
+  const place = await makeAsking(context, [bash(RUNS), done]);
+  const id = await detach(context, place, ['publish it']);
+  const { batchId, callId, code } = await nextShown(place, id, []);
+  process.env.XDG_STATE_HOME = place.environment.XDG_STATE_HOME;
+  const client = new LiveClient(id);
+  const send = (clientRequestId: string) => {
+    const event = { type: 'ApprovalAnswered', batchId, callId, answer: { kind: 'allow' } };
+    const input = { ...event, scope: 'once', clientRequestId, code };
+    return attempt(() => client.ask('POST', '/inputs', input));
+  };
+  const first = await send('one');
+  assert.equal(first.kind, 'done');
+  assert.deepEqual(await send('one'), first);
+  const second = await send('two');
+  assert.match(second.kind === 'fault' ? second.fault.message : '', /was answered before/);
+  await untilState(place, id, /runs: has answered/);
+  assert.equal(ran(place), 'ran\n');
+  expectCode(await runInProcess(place, ['stop', id]), 0);
+});
+
 test('a code outlives the process of its session only with the question that it is of', async (context) => {
   const read = message(call('c0', 'read', { path: 'a.txt' }));
   const write = message(call('c1', 'write', { path: 'a.txt', content: 'new\n' }));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
@@ -159,6 +159,29 @@ test('/resume goes on with another session of the folder, in the same window; /c
   await window.sees("No session 'nothing'");
   window.press(CONTROL_D);
   assert.equal(await window.ended, 0);
+});
+
+test('while a command of the user runs the session is not left; its output goes along', async (context) => {
+  const place = await makeServed(context, [done]);
+  const window = await openReady(context, place);
+  window.press('!until [ -e go ]; do sleep 0.05; done; echo came\r');
+  await window.sees(/^> !until/m);
+  window.press('/clear\r');
+  await window.sees('Your command still runs');
+  writeFileSync(join(place.workspace, 'go'), '');
+  await window.sees('the model gets it with your next message');
+  window.press('/clear\r/clear\r');
+  await window.sees('This window leaves the session already');
+  await window.sees('a new session · the one before');
+  window.press('what?\r');
+  await window.sees('Done.');
+  assert.match(JSON.stringify(place.server.requests[0]?.body.messages), /came[\s\S]*what\?/);
+  window.press(CONTROL_D);
+  assert.equal(await window.ended, 0);
+  const journals = readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) =>
+    name.endsWith('.jsonl'),
+  );
+  assert.equal(journals.length, 2);
 });
 
 test('a session that is open elsewhere is not taken; this one goes on', async (context) => {

@@ -14,7 +14,13 @@ import { atEnd } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import { launchPrompt, startSuccessor } from '../../src/detached/launch.js';
 import { Stop } from '../../src/process/exit-codes.js';
-import { listLive as listRecords } from '../../src/sessions/live-records.js';
+import {
+  type LiveRecord,
+  listLive as listRecords,
+  openLiveFolder,
+  readRecord,
+  storeRecord,
+} from '../../src/sessions/live-records.js';
 import { WORKER_WORD } from '../../src/settings/flags.js';
 import {
   answerShown,
@@ -224,11 +230,21 @@ test('a process that says nothing is killed, and the launcher says so', async (c
   await expectNothing(place);
 });
 
-test('a process that says nothing takes over no session from a terminal', async (context) => {
+test('a process that says nothing takes over no session from a terminal, whose record stays', async (context) => {
   const place = makeSilent(context);
+  const sessionId = '20261126-120000-abcdef';
+  const record: LiveRecord = {
+    ...{ version: 1, sessionId, workspace: place.workspace, cwd: place.workspace, title: 'it' },
+    ...{ flags: {}, startedAtMs: 1, end: null },
+    process: { pid: 1, started: '', bootId: 'an-earlier-boot', pids: '' },
+    activity: { kind: 'resting', words: '', sinceMs: 1, questions: [], costUsd: 0, rounds: 1 },
+  };
+  openLiveFolder();
+  await storeRecord(record);
   await assert.rejects(
-    startSuccessor('20261126-120000-abcdef', { workspace: place.workspace }, 'look', LIMIT_MS),
+    startSuccessor(sessionId, { workspace: place.workspace }, 'look', LIMIT_MS),
     isStop(/^its process said nothing for 2 s and was killed\.$/),
   );
+  assert.deepEqual(await readRecord(sessionId), record);
   await expectNothing(place);
 });

@@ -172,6 +172,22 @@ test('a session whose process was killed is told, and brought back by resume and
   assert.equal(await window.ended, 0);
 });
 
+test('a session that can not be brought back stays in the list', async (context) => {
+  const place = await makeAsking(context, [asks]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  killSession(place, id);
+  const socket = liveFile(place, id, 'sock');
+  rmSync(socket);
+  mkdirSync(socket);
+  assert.notEqual((await runInProcess(place, ['resume', id])).code, 0);
+  await untilState(place, id, /failed: stopped: [\s\S]*pawl attach brings it back/);
+  rmSync(socket, { recursive: true });
+  expectCode(await runInProcess(place, ['resume', id]), 0);
+  await untilState(place, id, /runs: waits for your answer/);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
+});
+
 /** Makes the workspace a repository with one commit. */
 const makeRepository = async (place: Place): Promise<void> => {
   const git = (...words: readonly string[]) =>

@@ -204,8 +204,8 @@ test('a hook of the project runs once it was allowed, and denies; the documented
     path.join(place.workspace, '.pawl/config.toml'),
     '[hook.guard]\non = "before-tool"\ntools = ["todo"]\ncommand = ["./guard.sh"]\nsandbox = "off"\n',
   );
-  const run = (...words: readonly string[]) =>
-    runPawl(place, [
+  const run = (more: Readonly<Record<string, string>> = {}) =>
+    runPawl({ ...place, environment: { ...place.environment, ...more } }, [
       '-p',
       'go',
       '--verbose',
@@ -213,7 +213,6 @@ test('a hook of the project runs once it was allowed, and denies; the documented
       'off',
       '--model',
       `scripted/${script}`,
-      ...words,
     ]);
 
   const first = await run();
@@ -246,6 +245,10 @@ test('a hook of the project runs once it was allowed, and denies; the documented
   const second = await run();
   expectCode(second, 0);
   assert.match(second.stderr, /the hook guard: not this one/);
+  // whoever sets the variable turns the guards off, and the user reads it
+  const inHook = await run({ PAWL_HOOK: 'guard' });
+  assert.match(inHook.stderr, /No hook runs: PAWL_HOOK is set/);
+  assert.doesNotMatch(inHook.stderr, /not this one|never force a push/);
 });
 
 /** Skills and commands, from the files to the requests of the real program. */

@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'no
 import path from 'node:path';
 import { test } from 'node:test';
 import { expectCode, makePlace, type Place, readRecords, runPawl } from './pawl.js';
+import { openReady } from './window.js';
 
 const folderOf = (place: Place): string => path.join(place.home, '.config', 'pawl', 'extensions');
 
@@ -101,6 +102,28 @@ test('a command of an extension that replaces another one is told', async (conte
   const ended = await runPawl(place, ['-p', '/umbrella Bern', '-m', 'lab/echo']);
   assert.match(ended.stderr, /umbrella of an extension replaces the skill or command of that name/);
   assert.match(ended.stdout, /Do I need it in Bern/);
+});
+
+test('while a command of an extension runs the session is not left, and texts keep their order', async (context) => {
+  const place = makePlace(context);
+  const go = path.join(place.workspace, 'go');
+  extend(
+    place,
+    'slow.mjs',
+    `import { existsSync } from 'node:fs'; import { setTimeout } from 'node:timers/promises';
+const run = async () => { while (!existsSync(${JSON.stringify(go)})) await setTimeout(20); return 'slow words'; };
+export default () => ({ commands: [{ name: 'slow', description: '', run }] });`,
+  );
+  extend(place, 'echo.js', ECHO);
+  const window = await openReady(context, place, { words: ['-m', 'lab/echo'] });
+  window.press('/slow one\r');
+  await window.sees(/^> \/slow one/m);
+  window.press('two\r/clear\r');
+  await window.sees('Your command still runs');
+  writeFileSync(go, '');
+  await window.sees(/slow words[\s\S]*two/);
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
 });
 
 /** Each with the name of its file, its text, and what the user reads. */

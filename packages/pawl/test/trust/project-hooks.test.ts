@@ -93,6 +93,11 @@ test('a hook is bound to the file that runs, however its command names it', asyn
     'node plain': 'plain.js',
     'python3 -m pkg.module': 'pkg/module.py',
     'cd sub && ./moved.sh': 'sub/moved.sh',
+    'cd sub && cd deep && ./deeper.sh': 'sub/deep/deeper.sh',
+    './jo"in"ed.sh': 'joined.sh',
+    'python3 ./pkg': 'pkg/__main__.py',
+    'python3 -m pkg.other': 'pkg/__init__.py',
+    'node ./pkg': 'pkg/package.json',
     'sh jump/../through.sh': 'sub/through.sh',
   };
   const environment = { HOME: top };
@@ -112,6 +117,19 @@ test('a hook is bound to the file that runs, however its command names it', asyn
     assert.equal((await allowed()).length, 1, command);
     writeFileSync(path.join(workspace, file), 'harmful');
     assert.equal((await allowed()).length, 0, command);
+  }
+  for (const [folders, isSaid] of [
+    ['a b c d', false],
+    ['a b c d e', true],
+  ] as const) {
+    for (const folder of folders.split(' '))
+      mkdirSync(path.join(workspace, folder), { recursive: true });
+    writeFileSync(
+      path.join(repository, '.pawl/config.toml'),
+      `[hook.one]\non = "turn-end"\ncommand = "ls ${folders}"\n`,
+    );
+    const [one] = await hookSource(workspace, environment);
+    assert.equal(one?.content.includes('further folders that it names are not watched'), isSaid);
   }
   writeFileSync(
     path.join(repository, '.pawl/config.toml'),

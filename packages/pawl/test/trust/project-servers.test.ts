@@ -75,7 +75,7 @@ test('no server of a project runs before it was allowed, and a change asks again
 });
 
 test("the nearest file wins, and the user's own server of the same name wins over it", async (t) => {
-  const { workspace, repository, trust, write } = makeStage(t);
+  const { top, workspace, repository, trust, write } = makeStage(t);
   write({ one: { command: 'far' }, two: { command: 'far' } }, repository);
   write({ one: { command: 'near' } });
   const { servers } = await readProjectServers(workspace);
@@ -91,6 +91,13 @@ test("the nearest file wins, and the user's own server of the same name wins ove
   const left = await allowedServers(workspace, own, trust, () => undefined);
   assert.deepEqual(
     left.servers.map(({ name }) => name),
+    ['two'],
+  );
+  // nobody is asked about the one that is never started
+  mkdirSync(path.join(top, '.config/pawl'), { recursive: true });
+  writeFileSync(path.join(top, '.config/pawl/config.toml'), '[mcp.servers.one]\ncommand = "own"\n');
+  assert.deepEqual(
+    (await serverSource(workspace, { HOME: top })).map(({ name }) => name),
     ['two'],
   );
 });

@@ -2,8 +2,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { Composer } from '@pawl/terminal/composer';
 import { createLiveArea } from '@pawl/terminal/live-area';
 import { warningText } from '@pawl/terminal/paint';
-import { banner, otherSessionNote, resumedNotes } from '../../../src/interactive/run-sessions.js';
 import { runCommand } from '../../../src/interactive/slash-commands.js';
+import { banner, otherSessionNote, resumedNotes } from '../../../src/interactive/start-texts.js';
 import { InteractiveView } from '../../../src/interactive/view.js';
 import { openFromFlags } from '../../../src/sessions/open-session.js';
 import { commandChoices, readTypedInput } from '../../../src/sessions/typed-input.js';
@@ -71,7 +71,8 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     look: out.look,
     view,
     paste: async () => undefined,
-    move: async () => undefined,
+    hasWork: () => false,
+    move: async () => view.setLeaving(false), // it stays here
     quit: nothing,
     detach: async () => undefined,
     typedText: (text: string) => text,
