@@ -213,7 +213,8 @@ const fencedModel = (model: Model, isFenced: () => boolean): Model => ({
 const UNFENCED = {
   kind: 'quotaExhausted',
   message:
-    'another key has got a place since this session was opened: close it, then the next input opens it',
+    'another key has got a place since this session was opened: close it, ' +
+    'then the next input opens it',
   retryable: false,
   retryAfterMs: null,
   sent: 'no',

@@ -222,8 +222,9 @@ const pictureKey = ({ conversation, refusedPictures = [] }: SessionData): string
         'images' in part && part.images.some(({ sha256 }) => !refusedPictures.includes(sha256)),
     );
   const { closed, open } = conversation;
-  const shown = `${open !== null && isShown(open) ? 'i' : ''}${closed.toArray().some(isShown) ? 'c' : ''}`;
-  return `${shown}${refusedPictures.length > 0 ? 'x' : ''}`;
+  const [last, before] = [open !== null && isShown(open), closed.toArray().some(isShown)];
+  const refused = refusedPictures.length > 0;
+  return `${last ? 'i' : ''}${before ? 'c' : ''}${refused ? 'x' : ''}`;
 };
 
 /** The thresholds that the conversation exceeds. */
