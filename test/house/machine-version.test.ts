@@ -5,6 +5,7 @@ import type { Event } from '../../packages/agent/src/machine/event.js';
 import { agent, initialState, MACHINE_VERSION } from '../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
 import { eventShape } from '../../packages/agent/src/machine/shapes.js';
+import { ASK_VERSION } from '../../packages/ask/src/journaled-ask-machine.js';
 import { codeMode } from '../../packages/ask/src/run/table.js';
 
 /**
@@ -64,6 +65,11 @@ const KNOWN: readonly Known[] = [
 const KNOWN_ASK: readonly Known[] = [
   { version: 1, fingerprint: 'bbe068f59be861fc', why: 'the first version' },
   { version: 1, fingerprint: '572ebd528eafdbf9', why: 'three guards have other names' },
+  {
+    version: 2,
+    fingerprint: '572ebd528eafdbf9',
+    why: 'a run that goes on after its answer has its time limit again',
+  },
 ];
 
 /** What an event is refused for: the fields of each shape, found by leaving everything out. */
@@ -128,4 +134,5 @@ test('the machine of the agent is the one of its version', () => {
 
 test('the machine of pawl ask is the one of its version', () => {
   assertKnown(KNOWN_ASK, askFingerprint);
+  assert.equal(KNOWN_ASK.at(-1)?.version, ASK_VERSION);
 });

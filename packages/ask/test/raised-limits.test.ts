@@ -52,6 +52,16 @@ test('a run that was asked for its answer at the last iteration goes on, and is 
   assert.match(lastTold(walker), /limit that you met was raised[\s\S]*Iteration 2 of 3\./);
 });
 
+test('a run that goes on after its answer has its time limit again, from then on', () => {
+  const walker = begin({ iterationsMax: 1, limits: { timeMs: 60_000 } });
+  walker.send(g.writes('one()'), g.prints('1'), g.says('perhaps 7'));
+  raise(walker, { iterations: 3 }, g.NOW + 100_000);
+  assert.deepEqual(
+    lastOf(walker, 'ScheduleTimer').map(({ dueAt }) => dueAt - g.NOW),
+    [160_000],
+  );
+});
+
 test('an answer that lacks pieces for want of money can be made better', () => {
   const walker = running({ limits: { usd: 0.25 }, reserve: rate });
   walker.send(g.asks(g.promptsOf(3)));

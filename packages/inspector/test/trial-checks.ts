@@ -86,7 +86,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
       'How it ended',
       'The model answered. Then the session was closed. 1 turn, 6 rounds. #43',
       'Where the time went',
-      'Of 11m36s in turns: waiting for your approvals 9m50s (5 times), the model 51s (8 times), bash npm test 32s (3 times).',
+      'Of 11m36s in turns: waiting for your approvals 9m46s (5 times), the model 51s (8 times), bash npm test 32s (3 times).',
       'The longest wait for an approval: 9m20s of 9m46s for all: bash npm test. #19',
       'The longest call: 31s of 33s for all: bash npm test. #20',
       'Where the money went',

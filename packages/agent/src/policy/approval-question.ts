@@ -108,7 +108,7 @@ export const describeQuestion = (
 };
 
 /** A word as a shell reads it back. */
-const quoteWord = (word: string): string =>
+export const quoteWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** The subject of a question. `diff`: the change that the tool has previewed. */

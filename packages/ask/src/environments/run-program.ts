@@ -108,11 +108,11 @@ const FENCE = [
   ['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
 ].flat();
 
-/** Arguments of bubblewrap. `filtered`: there is a system-call filter at FILTER_FD. */
-const wordsFor = (options: SandboxedProgram, filtered: boolean): readonly string[] => [
+/** Arguments of bubblewrap. */
+const wordsFor = (options: SandboxedProgram): readonly string[] => [
   ...FENCE,
   ...['--info-fd', String(INFORMATION_FD)],
-  ...(filtered ? ['--seccomp', String(FILTER_FD)] : []),
+  ...['--seccomp', String(FILTER_FD)],
   ...options.readable.flatMap(({ from, to }) => ['--ro-bind', from, to]),
   ...['--ro-bind', options.program, options.program],
   ...options.hidden.flatMap((folder) => emptyFolder(folder)),
@@ -190,15 +190,16 @@ const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonl
 
 /**
  * Starts the program. `ended` reports a missing or refusing bubblewrap. Call it from the main
- * thread: the program ends with the thread that started it.
+ * thread: the program ends with the thread that started it. Throws without a system-call filter
+ * for this architecture, which `probeProgramSandbox` tells.
  */
 export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
-  // Null where there is no filter for this architecture.
   const filter = programFilter(process.arch);
+  if (filter === null) throw new Error(noFilterText());
   const kilobytes = String(Math.ceil(options.memoryMax / 1024));
   // The shell ends with NOT_FOUND if bwrap is missing, as for any missing program.
   const bubblewrap = ownPrograms().find('bwrap') ?? '/nonexistent/bwrap';
-  const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(options, filter !== null)];
+  const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(options)];
   const [program, inner] = withoutOthers(words);
   const child = startProgram(program, inner, {
     // A new session and group, without a terminal: a Ctrl-C there is ours to answer.
@@ -215,7 +216,7 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
   ignoreBroken(channel);
   ignoreBroken(filterPipe);
   filterPipe.resume(); // `close` of the child waits until each pipe is read to its end
-  filterPipe.end(filter ?? undefined);
+  filterPipe.end(filter);
   let hasEnded = false;
   const signal = (name: NodeJS.Signals): void => {
     const target = pid();
@@ -245,6 +246,9 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
 
 /** What helps whatever is in the way. */
 const REPAIR = 'pawl doctor says what to do; --environment quickjs needs no sandbox of the system';
+const noFilterText = (): string => `Pawl has no filter of system calls for ${process.arch}.`;
+/** A sandbox that does not start by then hangs: a folder of it may be on a dead server. */
+const PROBE_MS = 10_000;
 
 /** Why a program ended at its start, and what the user can do. */
 export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {
@@ -264,9 +268,12 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
 export const probeProgramSandbox = async (options: SandboxedProgram): Promise<string | null> => {
   const other = otherSystem(thisMachine(process.env), false);
   if (other !== null) return `${other.reason} ${REPAIR}`;
+  if (programFilter(process.arch) === null) return `${noFilterText()} ${REPAIR}`;
   const started = startSandboxed(options);
   started.channel.resume(); // unread, it would delay `ended`
+  const timer = setTimeout(() => started.kill(), PROBE_MS);
   const end = await started.ended;
+  clearTimeout(timer);
   return end.code === 0 ? null : whyNotStarted(end, options.program);
 };
 

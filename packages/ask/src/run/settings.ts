@@ -1,7 +1,7 @@
 /**
- * Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. From top to
- * bottom: inputs; parity, the differences between seed 004 (a published text about such runs) and
- * us; limits and costs; `CodeSettings`; models; and the defaults.
+ * Settings of a tree of runs. A resume may change `limits` alone. A maximum of 0 means no limit.
+ * From top to bottom: inputs; parity, the differences between seed 004 (a published text about
+ * such runs) and us; limits and costs; `CodeSettings`; models; and the defaults.
  */
 
 import {
@@ -120,7 +120,7 @@ export type CodeSettings = {
   /** Maximum characters of a cell's output that the model sees. */
   readonly outputMax: number;
   readonly cellDeadlineMs: number;
-  /** Retry settings, with the same meaning as the agent's (agent/moves/retry.ts). */
+  /** Retry settings, with the same meaning as the agent's (machine/moves/retry.ts there). */
   readonly maxRetries: number;
   readonly retrySchedule: RetrySchedule;
   readonly retryJitterMs: number;

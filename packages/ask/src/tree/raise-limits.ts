@@ -47,7 +47,7 @@ export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
   const root = draft.tree.nodes[ROOT];
   if (root === undefined) return;
   const living = livingWith(root, tree, (run) =>
-    withDeadline(withSettings(run, event.limits), event.limits, event.at),
+    withDeadline(withSettings(run, event.limits), event),
   );
   setNode(draft, ROOT, living);
   setLedger(draft, limitAccount(draft.tree.ledger, ROOT, living.run.settings.limits));
@@ -66,10 +66,13 @@ const withSettings = (run: Run, limits: ChangedLimits): Run => {
   };
 };
 
-/** The time limit, counted from now. A run that ended no longer has its old one. */
-const withDeadline = (run: Run, { timeMs }: ChangedLimits, at: number): Run => {
-  if (timeMs === undefined) return run;
-  const limit = readRunLimits({ timeMs }).timeMs;
+/**
+ * The time limit, counted from now, if it is changed, or the run had ended with an answer and so
+ * without its old one.
+ */
+const withDeadline = (run: Run, { limits, at }: LimitsChanged): Run => {
+  if (limits.timeMs === undefined && run.deadline !== null) return run;
+  const limit = run.settings.limits.timeMs;
   if (limit === 'unlimited') return { ...run, deadline: null };
   const [timerId, counted] = nextId(run, 'timer');
   return { ...counted, deadline: { dueAt: at + limit, timerId } };

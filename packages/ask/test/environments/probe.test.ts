@@ -81,6 +81,16 @@ describe('the probe of the sandbox', () => {
     });
   }
 
+  it('refuses a machine for which there is no filter: a program could start others', async (t) => {
+    const { arch } = process;
+    t.after(() => Object.defineProperty(process, 'arch', { value: arch }));
+    Object.defineProperty(process, 'arch', { value: 'mips' });
+    assert.match(
+      (await probeProgramSandbox(await nodeOrder(''))) ?? 'it works',
+      /^Pawl has no filter of system calls for mips\. .*quickjs/,
+    );
+  });
+
   it('names no program of Linux on another system', async (t) => {
     const { platform } = process;
     t.after(() => Object.defineProperty(process, 'platform', { value: platform }));

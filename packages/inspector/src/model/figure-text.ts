@@ -34,6 +34,10 @@ export const clockText = (at: number): string => {
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
 };
 
+/** What calls have cost, as far as their prices are known. */
+export const costText = (usd: number, unpriced: number): string =>
+  `${moneyText(usd)}${unpriced > 0 ? ' + unknown' : ''}`;
+
 /** The beginning of a text in one line. */
 export const oneLine = (text: string, charactersMax: number): string => {
   const beginning = text.slice(0, 4 * charactersMax);

@@ -6,7 +6,8 @@
  * the money went; what failed; and `turnFigures`, the same for each turn.
  */
 
-import { type State, turnRuns } from '@pawl/agent/machine/state';
+import { type UsageTotals, usageSince } from '@pawl/agent/machine/settings';
+import { turnRuns, type WaitReason } from '@pawl/agent/machine/state';
 import {
   getCacheShare,
   getTurnMs,
@@ -109,17 +110,19 @@ export const sessionOutcome = (
     const closed = last.name === 'ShuttingDown' ? ' Then the session was closed.' : '';
     if (rest?.name !== 'WaitingForUserInput')
       return { text: `Nothing was asked.${closed}`, kind: 'open' };
-    const { kind } = rest.reason;
-    const isBad = kind === 'error' || kind === 'budget' || kind === 'cancelled';
-    return { text: `${restWords(rest)}${closed}`, kind: isBad ? 'bad' : 'good' };
+    return { text: `${restWords(rest.reason)}${closed}`, kind: restKind(rest.reason) };
   }
   return { text: `It is in ${last.name}.`, kind: 'open' };
 };
 
-/** How the session stands after its last entry, in words. */
-const restWords = (state: State): string => {
-  if (state.name !== 'WaitingForUserInput') return '';
-  const { reason } = state;
+const restKind = (reason: WaitReason): 'good' | 'bad' | 'open' => {
+  const { kind } = reason;
+  if (kind === 'endOfTurn') return reason.cause === 'answer' ? 'good' : 'bad';
+  return kind === 'error' || kind === 'budget' || kind === 'cancelled' ? 'bad' : 'open';
+};
+
+/** Why the session waits, in words. */
+const restWords = (reason: WaitReason): string => {
   switch (reason.kind) {
     case 'endOfTurn':
       return reason.cause === 'answer' ? 'The model answered.' : `The reply was ${reason.cause}.`;
@@ -129,8 +132,6 @@ const restWords = (state: State): string => {
       return `The limit of ${reason.dimension} was reached.`;
     case 'error':
       return `An error ended the turn: ${reason.error}: ${reason.message}.`;
-    case 'compacted':
-      return 'The conversation was summarised.';
     case 'rewound':
       return 'The session was taken back to an earlier entry.';
     default:
@@ -153,8 +154,9 @@ const workTimes = (figures: SessionFigures): readonly Highlight[] => {
   for (const span of spans) {
     const name = span.kind === 'tool' ? spanText(span) : KIND_WORDS[span.kind];
     if (name === undefined) continue;
-    const known = spenders.get(name) ?? { ms: 0, count: 0 };
-    known.ms += getLengthMs(span);
+    const known = spenders.get(name) ?? { ms: 0, count: 0, untilMs: 0 };
+    known.ms += Math.max(0, span.endMs - Math.max(span.startMs, known.untilMs));
+    known.untilMs = Math.max(known.untilMs, span.endMs);
     if (span.kind !== 'streaming') known.count += 1;
     spenders.set(name, known);
   }
@@ -181,8 +183,8 @@ const KIND_WORDS: Partial<Record<TimeSpan['kind'], string>> = {
   hook: 'hooks',
 };
 
-/** A kind of work: its time, and how often it was done. */
-type Spender = { ms: number; count: number };
+/** A kind of work: its time, parallel calls once, until when, and how often it was done. */
+type Spender = { ms: number; count: number; untilMs: number };
 
 /** The longest wait for an approval, or the longest call, if it took a part worth naming. */
 const longestWork = (
@@ -218,11 +220,13 @@ const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): n
 const mostExpensiveTurn = (history: SessionHistory): readonly Highlight[] => {
   const turns = turnFigures(history);
   const turn = largest(turns, ({ usd }) => usd);
-  const total = history.stateAt(history.seq).session.usage.costUsd;
+  const { costUsd: total, unpriced } = history.stateAt(history.seq).session.usage;
   if (turn === null || turns.length < 2 || total === 0) return [];
+  const unknown = unpriced === 0 ? '' : ` and ${plural(unpriced, 'call')} of unknown price`;
+  const known = unpriced === 0 ? '' : ', as far as prices are known,';
   const answer = [
     { usd: total },
-    ` in all; the most expensive turn was ${turn.number}: `,
+    `${unknown} in all; the most expensive turn${known} was ${turn.number}: `,
     { usd: turn.usd },
     ' (',
     { share: turn.usd / total },
@@ -244,7 +248,7 @@ const mostExpensiveRequest = ({ requests, spans }: SessionFigures): readonly Hig
       ? ['it summarised the conversation']
       : usage.cacheReadTokens < tokens / 2
         ? whyUncached(request, before, spans)
-        : ['most of its prompt came from the cache, yet there was much of it'];
+        : ['most of its prompt came from the cache'];
   const grown: readonly SentencePart[] =
     more > tokens / 4
       ? [' It had ', { count: more }, ' tokens more than the request before it.']
@@ -295,11 +299,12 @@ const whyUncached = (
 
 /** The work that took most of the time between two moments, in words; empty if none did. */
 const mostlyIn = (spans: readonly TimeSpan[], fromMs: number, toMs: number): string => {
+  const partIn = (span: TimeSpan): number => overlap([span], fromMs, toMs);
   const span = largest(
-    spans.filter(({ kind, startMs, endMs }) => kind in WAITS && startMs < toMs && endMs > fromMs),
-    ({ startMs, endMs }) => Math.min(endMs, toMs) - Math.max(startMs, fromMs),
+    spans.filter(({ kind }) => kind in WAITS),
+    partIn,
   );
-  if (span === null) return '';
+  if (span === null || partIn(span) <= (toMs - fromMs) / 2) return '';
   const named = span.kind === 'approval' || span.kind === 'tool' ? `: ${spanText(span)}` : '';
   return ` (${WAITS[span.kind] ?? ''}${named})`;
 };
@@ -397,6 +402,8 @@ export type TurnFigures = {
   readonly workMs: number;
   readonly waitedMs: number;
   readonly usd: number;
+  /** Calls without a known price, which `usd` lacks. */
+  readonly unpriced: number;
   /** How many markers of each kind (an error, a retry, …) are in it. */
   readonly marks: ReadonlyMap<string, number>;
 };
@@ -438,8 +445,9 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
       const { seq: markSeq = 0, kind = 'prompt' } = markers[marked] ?? {};
       if (markSeq >= seq && kind !== 'prompt') marks.set(kind, (marks.get(kind) ?? 0) + 1);
     }
-    // Of the whole session, up to an entry.
-    const spentAt = (entry: number): number => history.stateAt(entry).session.usage.costUsd;
+    // of the whole session, before the turn and up to its end
+    const usageAt = (at: number): UsageTotals => history.stateAt(at).session.usage;
+    const spent = usageSince(usageAt(seq - 1), usageAt(nextSeq - 1));
     return {
       number: place + 1,
       seq,
@@ -448,7 +456,8 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
       rounds: history.stateAt(endSeq).session.turn.rounds,
       workMs: Math.max(0, toMs - fromMs - waitedMs - overlap(gaps, fromMs, toMs)),
       waitedMs,
-      usd: spentAt(nextSeq - 1) - spentAt(seq - 1),
+      usd: spent.costUsd,
+      unpriced: spent.unpriced,
       marks,
     };
   });

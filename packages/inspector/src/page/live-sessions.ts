@@ -110,20 +110,25 @@ const createQuestion = (
     placeholder: FIELDS[about],
     'aria-label': `${FIELDS[about]}, for ${tool}`,
   });
+  const disable = (isDisabled: boolean): void => {
+    for (const one of buttons) one.disabled = isDisabled;
+  };
   const buttons = listChoices(question).map((choice) =>
     button(choice.label, { disabled: true }, () => {
       const answer = answerOf(choice, field.value);
       if (answer === null) return status.replaceChildren('Type your words first.');
-      for (const one of buttons) one.disabled = true;
-      void sendAnswer(sessionId, question, answer).then(
-        (refusal) => tell(refusal ?? choice.done),
-        (error: unknown) => tell(`The answer was not sent: ${String(error)}`),
-      );
+      disable(true);
+      void sendAnswer(sessionId, question, answer)
+        .catch((error: unknown) => `The answer was not sent: ${String(error)}`)
+        .then((refusal) => {
+          tell(refusal ?? choice.done);
+          disable(refusal === null);
+        });
     }),
   );
   whenRead(text, () => {
     status.replaceChildren('');
-    for (const one of buttons) one.disabled = false;
+    disable(false);
   });
   const head = make('h3', {}, about === 'call' ? `${tool} ${HEADS.call}` : `Pawl ${HEADS[about]}`);
   return make('div', { class: 'question' }, head, text, ...buttons, field, status);

@@ -3,7 +3,7 @@
  * the story of each crash, and its turns.
  */
 
-import { moneyText, shareText, tokensText } from '@pawl/agent/machine/settings';
+import { shareText, tokensText } from '@pawl/agent/machine/settings';
 import { durationText } from '@pawl/agent/platform/clock';
 import { groupDigits, localTime } from '@pawl/agent/platform/text';
 import {
@@ -14,7 +14,7 @@ import {
   SPAN_WORDS,
 } from '../figures/session-figures.js';
 import { crashStories } from '../model/crash-story.js';
-import { clockText, oneLine, partText, plural } from '../model/figure-text.js';
+import { clockText, costText, oneLine, partText, plural } from '../model/figure-text.js';
 import {
   changedFiles,
   countRounds,
@@ -44,13 +44,14 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
   const { figures, index } = history;
   const { usage, requests, startedAt } = figures;
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);
-  const unknown =
-    (usage.unpriced > 0 ? ' + unknown' : '') +
-    (usage.estimated ? `; estimated: ${usage.estimated.join(', ')} reports no usage` : '');
+  const estimated =
+    usage.estimated === undefined
+      ? ''
+      : `; estimated: ${usage.estimated.join(', ')} reports no usage`;
   const failed = ended.filter(({ end }) => end?.status !== 'ok');
   const share = shareText(getCacheShare(usage));
   return [
-    ['Cost', `${moneyText(usage.costUsd)}${unknown}`],
+    ['Cost', `${costText(usage.costUsd, usage.unpriced)}${estimated}`],
     ['Worked', durationText(getWorkMs(figures))],
     ['Turns, rounds', `${groupDigits(figures.turns)}, ${groupDigits(countRounds(requests))}`],
     ['Calls', `${groupDigits(ended.length)}, ${groupDigits(failed.length)} not ok`],
@@ -256,7 +257,7 @@ export class OverviewPanel implements Panel {
         groupDigits(turn.rounds),
         durationText(turn.workMs),
         turn.waitedMs === 0 ? '–' : durationText(turn.waitedMs),
-        moneyText(turn.usd),
+        costText(turn.usd, turn.unpriced),
         drawMarks(turn),
       ]);
     const head = ['turn', 'at', 'you asked', 'rounds', 'worked', 'waited for you', 'cost', 'marks'];
@@ -280,7 +281,7 @@ export class OverviewPanel implements Panel {
       durationText(totalMs),
       durationText(longestMs),
       durationText(approvalMs),
-      usage.costUsd === 0 ? '–' : moneyText(usage.costUsd),
+      usage.costUsd === 0 && usage.unpriced === 0 ? '–' : costText(usage.costUsd, usage.unpriced),
     ]);
     return table('Tools', 'figures', head, rows);
   }

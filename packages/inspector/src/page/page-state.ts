@@ -155,6 +155,7 @@ const addEntries = (pageState: PageState, entries: readonly Entry[]): void => {
 
 /** Reads present and future entries of the session. */
 export const followSession = (pageState: PageState): void => {
+  let beforeLoss: FeedStatus = 'loading';
   const feed = readFeed(pageState.id, (piece) => {
     if (piece.kind === 'restart') return pageState.restart();
     if (piece.kind === 'damaged') {
@@ -171,9 +172,12 @@ export const followSession = (pageState: PageState): void => {
     pageState.update();
   };
   feed.addEventListener('open', () =>
-    connect(pageState.connection === 'lost' ? 'live' : pageState.connection),
+    connect(pageState.connection === 'lost' ? beforeLoss : pageState.connection),
   );
-  feed.addEventListener('error', () => connect('lost'));
+  feed.addEventListener('error', () => {
+    if (pageState.connection !== 'lost') beforeLoss = pageState.connection;
+    connect('lost');
+  });
 };
 
 /** Reads the session with which this one is compared, as it is now. */
@@ -193,6 +197,10 @@ export const readCompared = async (pageState: PageState, id: string): Promise<vo
       history.add(piece.entries);
       if (piece.caughtUp) end('');
     }
+  });
+  // after a refusal the browser does not reconnect
+  feed.addEventListener('error', () => {
+    if (feed.readyState === EventSource.CLOSED) end("it can't be read");
   });
 };
 

@@ -304,7 +304,7 @@ const stripPart = (kind: string, x: number, width: number): SVGElement =>
 const stripBars = ({ history }: PageState): readonly SVGElement[] => {
   const bins = Math.min(BINS_MAX, history.seq);
   const nameIn = (bin: number): string =>
-    history.stateAt(Math.ceil(((bin + 1) / bins) * history.seq)).name;
+    history.stateAt(Math.ceil(((bin + 1) * history.seq) / bins)).name;
   const bars: SVGElement[] = [];
   let begin = 0;
   for (let bin = 0; bin < bins; bin++) {

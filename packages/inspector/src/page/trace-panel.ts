@@ -104,7 +104,7 @@ export class TracePanel implements Panel {
   #rows: readonly Row[] = [];
   /** The selected entry at the last drawing. */
   #shownSeq = -1;
-  /** The work of the longest shown round: the axis, if rounds are not in order. */
+  /** The time of the longest shown round: the axis, if rounds are not in order. */
   #longestMs = 0;
 
   constructor(pageState: PageState) {
@@ -128,8 +128,9 @@ export class TracePanel implements Panel {
       make('div', { class: 'trace-head' }, make('span', { class: 'faint' }, 'round'), this.#ruler),
       list,
     );
-    list.addEventListener('keydown', ({ key }) => {
-      if (key !== 'Enter') return;
+    list.addEventListener('keydown', ({ key, target }) => {
+      // of a button the browser makes a click
+      if (key !== 'Enter' || target instanceof HTMLButtonElement) return;
       const round = this.#rounds.findLast((one) => this.#isCurrent(one) && one.kind !== 'pause');
       if (round !== undefined) this.#toggleRound(round.seq);
     });
@@ -250,7 +251,10 @@ export class TracePanel implements Panel {
       this.#axis.position(endMs) >= from && this.#axis.position(startMs) <= to;
     const ordered = orderRounds(this.#rounds, this.#order);
     const shown = this.#hasOneAxis ? ordered.filter(isIn) : ordered;
-    this.#longestMs = Math.max(0, ...shown.map(({ workMs }) => workMs));
+    this.#longestMs = shown.reduce(
+      (longest, { startMs, endMs }) => Math.max(longest, endMs - startMs),
+      0,
+    );
     this.#rows = shown.flatMap((round): readonly Row[] => {
       const isOpen = this.#open.has(round.seq) && round.kind !== 'pause';
       return [
@@ -358,13 +362,13 @@ export class TracePanel implements Panel {
         { class: 'number' },
         `${isOpen ? '▾' : '▸'} ${kind === 'round' ? number : kind}`,
       ),
-      drawSign(failed, tools !== ''),
+      drawSign(failed, calls.length > 0 && calls.every(({ ending }) => ending === 'done')),
       make('span', { class: 'about' }, tools),
     );
   }
 
   #partLabel(span: TimeSpan): HTMLElement {
-    const { kind, id, endSeq, startSeq } = span;
+    const { kind, id, endSeq, startSeq, ending } = span;
     const { history } = this.#pageState;
     const request = history.figures.requests.find((one) => one.id === id);
     const failed = isFailed(history, span) || request?.ending === 'failed';
@@ -378,7 +382,7 @@ export class TracePanel implements Panel {
         tabindex: -1,
         onclick: () => this.#pageState.go(endSeq ?? startSeq),
       },
-      drawSign(failed ? 1 : 0, kind === 'tool'),
+      drawSign(failed ? 1 : 0, kind === 'tool' && ending === 'done'),
       make('span', { class: 'about', title: words }, text),
     );
   }

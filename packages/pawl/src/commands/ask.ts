@@ -8,8 +8,8 @@
  * which run, and the opening.
  */
 
-import { statSync } from 'node:fs';
 import { journalPath } from '@pawl/agent/journal/state-folder';
+import { followStatus } from '@pawl/agent/platform/files';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
 import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
@@ -128,11 +128,18 @@ type Finished = { readonly ending: ExitEnding; readonly outcome: Outcome | null 
 class EarlyEnd {
   ending: ExitEnding | null = null;
   #run: AskRun | null = null;
+  readonly #opening = new AbortController();
 
   readonly end = (ending: ExitEnding): void => {
     this.ending ??= ending;
+    this.#opening.abort(new Stop(ending.exit, ending.reason, ending.message));
     this.#run?.close().catch(() => undefined); // the wait for its outcome reports the same failure
   };
+
+  /** Ends an opening that is under way: no run is begun. */
+  get signal(): AbortSignal {
+    return this.#opening.signal;
+  }
 
   /** The run that is closed. A signal may have come while it was opened. */
   take(run: AskRun): void {
@@ -194,12 +201,14 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
     // keeps the steps of the opening until they can be printed
     const steps = createEventBuffer<TreeStepped>();
     const warn = (text: string): void => printLine(warningText(text));
-    const opened = await openAsked(flags, words, { watcher: steps.push, warn });
+    const { signal } = early;
+    const opened = await openAsked(flags, words, { watcher: steps.push, warn, signal });
     return await runOpened(opened, steps, outlet, early);
   } catch (fault) {
     await early.close();
     const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) outlet.end(ending, null, null);
+    if (fault === early.signal.reason) return ending.exit; // a signal needs no words
     throw fault;
   } finally {
     stopListening();
@@ -208,11 +217,15 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
 
 // How a new or resumed run is opened from flags, words and environment.
 
-type OpeningRun = { readonly watcher: Watcher<AskTypes>; readonly warn: Warn };
+type OpeningRun = {
+  readonly watcher: Watcher<AskTypes>;
+  readonly warn: Warn;
+  readonly signal: AbortSignal;
+};
 
 // Question and inputs
 
-const isFile = (word: string): boolean => statSync(word, { throwIfNoEntry: false }) !== undefined;
+const isFile = (word: string): boolean => followStatus(word) !== null;
 
 type AskCommand = { readonly question: string; readonly contexts: readonly string[] };
 
@@ -234,12 +247,14 @@ export const readQuestion = (context: readonly string[], words: readonly string[
   return { question, contexts };
 };
 
-/** All of stdin as text, which the journal stores. */
-const readStdin = async (): Promise<InputSource> => {
-  if (process.stdin.isTTY) throw usageStop('- reads stdin: pipe something in.');
+/** All of stdin as text, which the journal stores. Rejects with the reason of the signal. */
+const readStdin = async (signal: AbortSignal): Promise<InputSource> => {
+  const { stdin } = process;
+  if (stdin.isTTY) throw usageStop('- reads stdin: pipe something in.');
   const pieces: Buffer[] = [];
   let bytes = 0;
-  for await (const piece of process.stdin) {
+  signal.addEventListener('abort', () => stdin.destroy(signal.reason));
+  for await (const piece of stdin) {
     const buffer = Buffer.from(piece);
     pieces.push(buffer);
     bytes += buffer.length;
@@ -258,9 +273,14 @@ const readStdin = async (): Promise<InputSource> => {
 };
 
 /** Checks all paths first, so that a wrong one is named before stdin is read. */
-const readSources = async (contexts: readonly string[]): Promise<readonly InputSource[]> => {
+const readSources = async (
+  contexts: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly InputSource[]> => {
   await findInputs(contexts.filter((name) => name !== '-'));
-  return Promise.all(contexts.map(async (name) => (name === '-' ? readStdin() : { path: name })));
+  signal.throwIfAborted();
+  const read = async (name: string) => (name === '-' ? readStdin(signal) : { path: name });
+  return Promise.all(contexts.map(read));
 };
 
 // Which run
@@ -361,7 +381,8 @@ type CommandLine = {
   readonly workspace: string;
 };
 
-const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn }: OpeningRun) => {
+const openResumed = async (id: string, commandLine: CommandLine, opening: OpeningRun) => {
+  const { watcher, warn, signal } = opening;
   refuseFrozen(commandLine.flags, commandLine.words);
   const limits = readChangedLimits(commandLine.flags);
   const flags = await withConfig(commandLine.flags, commandLine.workspace, {
@@ -373,6 +394,7 @@ const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn
   const { header } = await fileAskJournals({ folder }).inspect(id); // opens nothing
   const asker = await makeAsker(flags, header.settings, folder, warn);
   const takeOver = commandLine.flags.takeOver === true;
+  signal.throwIfAborted();
   return asker.resume(id, { watcher, takeOver, ...(limits === null ? {} : { limits }) });
 };
 
@@ -382,7 +404,7 @@ const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn
  */
 const openNew = async (
   { flags: typed, words, workspace }: CommandLine,
-  { watcher, warn }: OpeningRun,
+  { watcher, warn, signal }: OpeningRun,
 ) => {
   const { question, contexts } = readQuestion(typed.context ?? [], words);
   // Only for their errors. The values are read below, together with the configuration.
@@ -390,11 +412,13 @@ const openNew = async (
   const flags = await withConfig(typed, workspace, { command: 'ask', resumed: false, warn });
   const [askSettings, environment] = [readAskSettings(flags), readEnvironment(flags)];
   const folder = openStateFolder(process.env);
-  const sources = await readSources(contexts);
+  const sources = await readSources(contexts, signal);
   const { cellMs } = flags; // the time limit of one program (a cell)
   const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
   const settings = { ...modelCallSettings(flags), ...askSettings, ...cellDeadline };
-  return (await makeAsker(flags, null, folder, warn)).ask({
+  const asker = await makeAsker(flags, null, folder, warn);
+  signal.throwIfAborted();
+  return asker.ask({
     question,
     contexts: sources,
     workspace,

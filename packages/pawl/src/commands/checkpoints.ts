@@ -63,8 +63,9 @@ const LIMITS_TEXT =
 
 const folder = (): string => stateFolder(process.env);
 
-const storeLines = async (): Promise<readonly Safe[]> => {
-  const { stores, sessions } = await checkpointSizes(folder());
+type Sizes = Awaited<ReturnType<typeof checkpointSizes>>;
+
+const storeLines = async ({ stores, sessions }: Sizes): Promise<readonly Safe[]> => {
   const infos = new Map((await allSessions()).map((info) => [info.sessionId, info]));
   return stores.flatMap(({ folder: store, bytes }) => {
     const storeSessions = sessions.filter((session) => session.store === store);
@@ -92,7 +93,7 @@ const listAll = async (json: boolean): Promise<number> => {
     writeError(safe`No checkpoints yet: no session has changed a file.\n`);
     return exitCodes.done;
   }
-  writeOut(safe`${joinSafe(await storeLines(), safe`\n`)}\n`);
+  writeOut(safe`${joinSafe(await storeLines(sizes), safe`\n`)}\n`);
   writeError(makeSafe(`\n${formatBytes(sizes.bytes)} ${LIMITS_TEXT}\n`));
   return exitCodes.done;
 };
@@ -194,10 +195,14 @@ const listVersions = (
   return versions.filter(({ state }, index) => state !== versions[index - 1]?.state).toReversed();
 };
 
-/** The path in the workspace, as the user names it from where they stand or from the workspace. */
-const pathIn = (workspace: string, named: string): string => {
-  const real = path.resolve(realPath(process.cwd()) ?? workspace, named);
-  return path.relative(workspace, isWithin(real, workspace) ? real : path.join(workspace, named));
+/** The versions of the file that the user names, from where they stand or from the workspace. */
+const findVersions = (history: FileHistory, named: string) => {
+  const { workspace } = history;
+  const versions = [realPath(process.cwd()) ?? workspace, workspace].map((from) => {
+    const place = path.resolve(from, named);
+    return isWithin(place, workspace) ? listVersions(history, path.relative(workspace, place)) : [];
+  });
+  return versions.find((ones) => ones.length > 0) ?? [];
 };
 
 /** The first of the versions that differs from the present content is brought back. */
@@ -216,9 +221,8 @@ const restoreFile = async (
   at: number | null,
   json: boolean,
 ): Promise<number> => {
-  const { sessionId, workspace } = history;
-  const file = pathIn(workspace, named);
-  const versions = listVersions(history, file);
+  const { sessionId } = history;
+  const versions = findVersions(history, named);
   const chosen = at === null ? versions : versions.filter(({ seq }) => seq === at);
   const places = [...new Set(versions.map(({ seq }) => seq))].join(', ');
   if (versions.length === 0)
@@ -231,6 +235,7 @@ const restoreFile = async (
   const seq = done?.version.seq ?? null;
   const stays = done?.report.left ?? [];
   const listed = versions.map((one) => ({ seq: one.seq, at: new Date(one.atMs).toISOString() }));
+  const file = chosen[0]?.path;
   if (json) writeJson({ sessionId, path: file, seq, left: stays, versions: listed });
   else if (done === null) writeOut(safe`${makeSafe(named)} is already as it was\n`);
   else if (stays.length > 0) writeOut(safe`${makeSafe(done.report.text)}\n`);

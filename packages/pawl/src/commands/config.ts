@@ -81,10 +81,9 @@ const originText = (origin: Origin | null): string => {
 };
 
 const settingLines = (shown: readonly ShownSetting[], withOrigin: boolean): string => {
-  const set = shown.filter(({ key, origin }) => origin !== null || !key.startsWith('providers.'));
-  const keyWidth = Math.max(...set.map(({ key }) => key.length));
-  const valueWidth = Math.max(...set.map(({ value }) => value.length));
-  const lines = set.flatMap(({ key, value, origin, overruled }) => {
+  const keyWidth = Math.max(...shown.map(({ key }) => key.length));
+  const valueWidth = Math.max(...shown.map(({ value }) => value.length));
+  const lines = shown.flatMap(({ key, value, origin, overruled }) => {
     if (!withOrigin) return [`${key.padEnd(keyWidth)}  ${value}`];
     const lost = overruled.map(
       (one) =>

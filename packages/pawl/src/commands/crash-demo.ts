@@ -66,8 +66,11 @@ const showSteps = async ({ folder, look }: CrashDemo, enough: number): Promise<v
 const runUntilKill = async (demo: CrashDemo): Promise<void> => {
   const first = startPawl(demo, ['-p', PROMPT]);
   printLine(safe`   Process ${first.pid} is Pawl.`);
-  await Promise.race([showSteps(demo, KILLED_AFTER), first.ended]);
-  first.kill();
+  try {
+    await Promise.race([showSteps(demo, KILLED_AFTER), first.ended]);
+  } finally {
+    first.kill();
+  }
   const code = await first.ended;
   if (code !== null) throw demoFault(`Pawl ended before it was killed: exit code ${code}.`);
   printLine(

@@ -14,6 +14,7 @@ import { probeSandbox } from '@pawl/agent/command/session-sandbox';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { ownPrograms } from '@pawl/agent/platform/find-program';
 import { askProgramSync, NODE_PROGRAM } from '@pawl/agent/platform/start-program';
+import { quoteWord } from '@pawl/agent/policy/approval-question';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { detectLook, formatCost, type Look, paint, wrapWords } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
@@ -153,7 +154,8 @@ const git = (folder: string, words: readonly string[]): string => {
  */
 export const prepareProject = (): string => {
   // The commands of the demo call `node`. If PATH has none, they get the one that runs Pawl.
-  process.env.PATH = `${process.env.PATH ?? ''}${delimiter}${dirname(process.execPath)}`;
+  const folders = [process.env.PATH, dirname(process.execPath)]; // an empty one is the current one
+  process.env.PATH = folders.filter(Boolean).join(delimiter);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-demo-')));
   cpSync(join(packageFolder(), 'demo', 'project'), folder, { recursive: true });
   git(folder, ['-c', 'init.defaultBranch=main', 'init', '--quiet', '--template=']);
@@ -215,5 +217,5 @@ export const printFacts = (
   printLine(safe``);
   for (const [title, fact] of facts)
     printLine(safe`${paint(look, 'bold', title.padEnd(9))} ${fact}`);
-  printLine(paint(look, 'dim', safe`To remove the project: rm -rf ${makeSafe(folder)}`));
+  printLine(paint(look, 'dim', safe`To remove the project: rm -rf ${makeSafe(quoteWord(folder))}`));
 };

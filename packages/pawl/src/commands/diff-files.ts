@@ -97,7 +97,10 @@ const createTextDiff = async (store: Contents, change: PathChange): Promise<File
   ];
   if (before.kind === 'none') return withoutDiff(before.why);
   if (after.kind === 'none') return withoutDiff(after.why);
-  if (before.text === after.text) return { path, note, diff: '' };
+  if (before.text === after.text)
+    return hasSameBytes(change)
+      ? { path, note, diff: '' }
+      : withoutDiff('they differ only in bytes that are not UTF-8');
   const patch = createTwoFilesPatch(
     change.before.kind === 'absent' ? '/dev/null' : path,
     change.after.kind === 'absent' ? '/dev/null' : path,
@@ -111,6 +114,9 @@ const createTextDiff = async (store: Contents, change: PathChange): Promise<File
   // the package `diff` puts `===` before the head of a unified diff, and sometimes `Index: …`
   return { path, note, diff: patch.replace(/^(Index: .*\n)?=+\n/, '') };
 };
+
+const hasSameBytes = ({ before, after }: PathChange): boolean =>
+  before.kind !== 'file' || after.kind !== 'file' || before.sha256 === after.sha256;
 
 const joinNotes = (notes: readonly string[]): string => notes.filter(Boolean).join('; ');
 

@@ -3,13 +3,12 @@
  * runner of benchmarks, takes what an agent did. `-` is stdout.
  */
 
-import { lstatSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { resumeCommand } from '@pawl/agent/journal/journal-error';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Image } from '@pawl/agent/machine/message';
-import { errorCode } from '@pawl/agent/platform/files';
+import { entryStatus, errorCode } from '@pawl/agent/platform/files';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import type { ToolDeclaration } from '@pawl/agent/ports/model';
@@ -123,8 +122,6 @@ const findTask = (
   return null;
 };
 
-const exists = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
-
 const existingFile = (file: string): Stop =>
   new Stop(
     exitCodes.badInput,
@@ -133,7 +130,7 @@ const existingFile = (file: string): Stop =>
   );
 
 const refuseExistingFile = (file: string): void => {
-  if (exists(file)) throw existingFile(file);
+  if (entryStatus(file) !== null) throw existingFile(file);
 };
 
 const extensions = {
@@ -167,6 +164,17 @@ const readPictures = async (
 
 const pictureName = ({ sha256, mediaType }: Image): string => `${sha256}.${extensions[mediaType]}`;
 
+/** Writes a new file. If that fails, nothing of it is left. */
+export const writeNewFile = async (file: string, text: string): Promise<void> => {
+  try {
+    await writeFile(file, text, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    // one that was there already is not ours; the first failure is the one to report
+    if (errorCode(error) !== 'EEXIST') await rm(file, { force: true }).catch(() => undefined);
+    throw error;
+  }
+};
+
 /** Writes pictures and file; removes what it wrote if that fails. */
 const writeTrajectory = async (
   target: string,
@@ -184,8 +192,7 @@ const writeTrajectory = async (
     }
     for (const [name, bytes] of pictures)
       await writeFile(path.join(folder, name), bytes, { flag: 'wx', mode: 0o600 });
-    const text = `${JSON.stringify(trajectory, null, 2)}\n`;
-    await writeFile(target, text, { flag: 'wx', mode: 0o600 });
+    await writeNewFile(target, `${JSON.stringify(trajectory, null, 2)}\n`);
   } catch (error) {
     if (isOurs) await rm(folder, { recursive: true, force: true });
     throw cannotExport(target, error);

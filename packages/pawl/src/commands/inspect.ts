@@ -3,7 +3,6 @@
  * file.
  */
 
-import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { resumeCommand } from '@pawl/agent/journal/journal-error';
 import { stateFolder } from '@pawl/agent/platform/environment';
@@ -17,7 +16,7 @@ import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openInspector, pageRedactor, readPage } from '../sessions/inspector-page.js';
 import { findInfo } from '../sessions/stored-sessions.js';
-import { cannotExport } from './export-trajectory.js';
+import { cannotExport, writeNewFile } from './export-trajectory.js';
 
 /** The id of the session to show. Throws a `Stop` if there is none, or the page can't show it. */
 export const showableSession = async (id: string): Promise<string> => {
@@ -77,7 +76,7 @@ export const exportPage = async (id: string, html: string): Promise<number> => {
   const session = await sessions.exported(sessionId);
   const page = pageWithSession(readPage(), session);
   try {
-    await writeFile(target, page, { flag: 'wx', mode: 0o600 });
+    await writeNewFile(target, page);
   } catch (error) {
     throw cannotExport(target, error);
   }

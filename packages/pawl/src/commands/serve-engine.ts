@@ -10,12 +10,13 @@
  * which is loaded by its name.
  */
 
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { followStatus } from '@pawl/agent/platform/files';
 import type { Model } from '@pawl/agent/ports/model';
 import type { NewSession } from '@pawl/agent/ports/session';
 import { agentOnEngine, type EngineAgent } from '@pawl/agent/session/create-agent';
@@ -69,17 +70,19 @@ const engineUrls = (
   admin: string | undefined,
 ): { readonly ingressUrl: string; readonly adminUrl: string } => {
   const [, host, port] = /^restate:\/\/(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})$/i.exec(engine) ?? [];
-  if (host === undefined)
+  const ingressUrl = `http://${host}:${port}`;
+  if (host === undefined || !URL.canParse(ingressUrl))
     throw usageStop(
       `--engine needs restate://HOST:PORT, the address of the engine's server, not '${engine}'.`,
     );
   const adminUrl = httpUrl('--engine-admin', admin ?? `http://${host}:${ADMIN_PORT}`);
-  return { ingressUrl: `http://${host}:${port}`, adminUrl };
+  return { ingressUrl, adminUrl };
 };
 
 const httpUrl = (flag: string, value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
-  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
+  // nothing but the origin: no path, query or password
+  if (url === null || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`)
     throw usageStop(`${flag} needs http://HOST:PORT, not '${value}'.`);
   return url.origin;
 };
@@ -288,7 +291,7 @@ type SettledFlags = RunFlags & Configured;
  * The folder for calls of a model: any node makes them, also one without the session's workspace.
  */
 const modelFolder = (workspace: string): string => {
-  const isHere = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isHere = followStatus(workspace)?.isDirectory() === true;
   return isHere ? workspace : process.cwd();
 };
 
@@ -365,8 +368,11 @@ const withServers = (
 ): SessionDependencies => ({
   ...dependencies,
   async close(isFailed) {
-    await servers.close();
-    await dependencies.close?.(isFailed);
+    try {
+      await servers.close();
+    } finally {
+      await dependencies.close?.(isFailed);
+    }
   },
 });
 
@@ -412,7 +418,8 @@ const equipSession = async (
   warn: Warn,
 ): Promise<SessionDependencies> => {
   const { settings, isNew, isHere, sessionId } = session;
-  const workspace = modelFolder(settings.workspace);
+  // without its own folder a session here gets no configuration of another one
+  const workspace = isHere ? settings.workspace : modelFolder(settings.workspace);
   const ignore = (): void => undefined; // `prepare` has warned
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
   const settled = await withConfig(isNew ? flags : flagsToEquip(flags), workspace, how);
@@ -436,11 +443,18 @@ const equipSession = async (
     : await modelTools(model, settled);
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
-  const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
-  const agent = createEngineAgent({ model, settled, prompts, tools, isBound, warn });
-  const dependencies = await agent.equip(session);
+  const hooks = userHooks.length + projectHooks.length;
+  const isBound = servers !== null || (isHere && hooks > 0);
+  const equipped = await attempt(() =>
+    createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(session),
+  );
+  if (equipped.kind === 'fault') {
+    await servers?.close();
+    throw equipped.fault;
+  }
+  const dependencies = equipped.value;
   if (servers === null) return dependencies;
-  // of a new session only the header is made now, and its servers are closed again
+  // of a new session only the header is made now: nothing is connected for it
   if (!isNew) setImmediate(() => servers.connect());
   return withServers(dependencies, servers);
 };

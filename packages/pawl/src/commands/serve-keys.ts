@@ -7,10 +7,11 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { type BigIntStats, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { attemptNow } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { isWithin, readRegularSync } from '@pawl/agent/platform/files';
+import type { Model } from '@pawl/agent/ports/model';
 import { ApiFault } from '@pawl/serve/api-fault';
 import {
   type KeyPlaces,
@@ -57,37 +58,46 @@ const readKeyFile = (file: string): string => {
   return bytes.toString('utf8');
 };
 
-const loadKeys = (file: string, nodePlaces: KeyPlaces, warn: Warn): readonly ServeKey[] => {
+type KeyOptions = {
+  /** Those of the node, for keys that name none. */
+  readonly places: KeyPlaces;
+  /** Throws if the node can't serve such keys. */
+  check(keys: readonly ServeKey[]): void;
+  readonly warn: Warn;
+};
+
+const loadKeys = (file: string, { places, check, warn }: KeyOptions): readonly ServeKey[] => {
   const keys = keysOrFault(file, readKeys(readKeyFile(file))).map((key) =>
     withRealPlaces(file, key, warn),
   );
-  const fault = placesFault(keys, nodePlaces);
+  const fault = placesFault(keys, places);
   if (fault !== null) throw keysFault(`${file} can't be used: ${fault}.`);
+  check(keys);
   return keys;
 };
 
 /** How soon a change counts where no request comes: for the streams of a key that was removed. */
 const LOOK_MS = 1_000;
 
-const statFile = (file: string): BigIntStats | undefined =>
-  statSync(file, { bigint: true, throwIfNoEntry: false });
-
-/** Changes whenever the file does. */
-const readStamp = (stats: BigIntStats | undefined): string =>
-  stats === undefined
-    ? ''
-    : [stats.ino, stats.size, stats.mode, stats.mtimeNs, stats.ctimeNs].join(' ');
+/** Changes whenever the file does. A file that can't be looked at has the words of that fault. */
+const readStamp = (file: string): string => {
+  const looked = attemptNow(() => statSync(file, { bigint: true }));
+  if (looked.kind === 'fault') return looked.fault.message;
+  const { ino, size, mode, mtimeNs, ctimeNs } = looked.value;
+  return [ino, size, mode, mtimeNs, ctimeNs].join(' ');
+};
 
 /** The keys of a file as it is now. After a change that can't be used they stay as they were. */
-const fileKeys = (file: string, places: KeyPlaces, warn: Warn): KeySource => {
-  let stamp = readStamp(statFile(file));
-  let keys = loadKeys(file, places, warn);
+const fileKeys = (file: string, options: KeyOptions): KeySource => {
+  const { warn } = options;
+  let stamp = readStamp(file);
+  let keys = loadKeys(file, options);
   const listeners: (() => void)[] = [];
   const look = (): void => {
-    const now = readStamp(statFile(file));
+    const now = readStamp(file);
     if (now === stamp) return;
     stamp = now;
-    const loaded = attemptNow(() => loadKeys(file, places, warn));
+    const loaded = attemptNow(() => loadKeys(file, options));
     if (loaded.kind === 'fault') {
       warn(`The keys stay as they were: ${loaded.fault.message}`);
       return;
@@ -108,18 +118,15 @@ const fileKeys = (file: string, places: KeyPlaces, warn: Warn): KeySource => {
   };
 };
 
-/**
- * The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one. Never from the command
- * line. `places`: those of the node, for keys that name none.
- */
+/** The keys of a node: from a file, from PAWL_SERVE_TOKEN, or a new one; never from a flag. */
 export const nodeKeys = (
   file: string | undefined,
   { PAWL_SERVE_TOKEN: token = '' }: NodeJS.ProcessEnv,
-  { places, warn }: { readonly places: KeyPlaces; readonly warn: Warn },
+  options: KeyOptions,
 ): NodeKeys => {
   if (file !== undefined && token !== '')
     throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
-  if (file !== undefined) return { source: fileKeys(file, places, warn), newToken: null };
+  if (file !== undefined) return { source: fileKeys(file, options), newToken: null };
   const newToken = token === '' ? randomBytes(24).toString('base64url') : null;
   const what = newToken === null ? 'PAWL_SERVE_TOKEN' : 'the token';
   const keys = keysOrFault(what, keyOfToken(newToken ?? token));
@@ -129,8 +136,9 @@ export const nodeKeys = (
 // ---- Places that one key has alone ----
 
 /**
- * The key with its places as real paths, without those that can't be used now: what stands at a
- * place may change at any time, also by the key's own sessions, and must not hold up the others.
+ * The key with its places as real paths, without those that can't be used till the next change:
+ * what stands at a place may change at any time, also by the key's own sessions, and must not hold
+ * up the others. A place without use stays hidden from the other keys, in `withheld`.
  */
 const withRealPlaces = (file: string, key: ServeKey, warn: Warn): ServeKey => {
   const { name, places } = key;
@@ -151,7 +159,7 @@ const withRealPlaces = (file: string, key: ServeKey, warn: Warn): ServeKey => {
     warn(
       `${file}: the key ${name} goes without ${path} till the next change: ${real.fault.message}`,
     );
-    // one in another place of the key is hidden with that
+    // one that lies in another place of the key is hidden with that place
     if (around.length === 0) withheld.push(path);
     return [];
   };
@@ -194,9 +202,28 @@ const placesFault = (keys: readonly ServeKey[], nodePlaces: KeyPlaces): string |
 
 // ---- Sessions ----
 
+/** The model, until `isFenced` is false: the session could see the place of another key. */
+const fencedModel = (model: Model, isFenced: () => boolean): Model => ({
+  ...model,
+  async *stream(request, signal) {
+    if (isFenced()) yield* model.stream(request, signal);
+    else yield { type: 'failed', error: UNFENCED, usage: null };
+  },
+});
+const UNFENCED = {
+  kind: 'quotaExhausted',
+  message:
+    'another key has got a place since this session was opened: close it, ' +
+    'then the next input opens it',
+  retryable: false,
+  retryAfterMs: null,
+  sent: 'no',
+} as const;
+
 /**
- * What the keys mean for their sessions. A change of the keys counts with the next request. Throws
- * without such a key: its session has the rights of nobody.
+ * What the keys mean for their sessions. A change of the keys counts with the next request; what
+ * is hidden stays as it was when the session was opened, so more than that ends its requests.
+ * Throws without such a key: its session has the rights of nobody.
  */
 export const keyedFlags =
   (source: KeySource, nodePlaces: KeyPlaces, store: SpendingStore): KeyedFlags =>
@@ -211,16 +238,23 @@ export const keyedFlags =
       );
     const { places, models, preset } = key;
     const owner = places === undefined ? NODE : `the key ${name}`;
-    const hidden = ownedPlaces(source.now(), nodePlaces).filter((place) => place.owner !== owner);
+    const findHidden = (): readonly string[] =>
+      ownedPlaces(source.now(), nodePlaces)
+        .filter((place) => place.owner !== owner)
+        .map(({ path }) => path);
+    const hidden = findHidden();
     return {
       forKey: {
         meter: (model) =>
-          meteredModel(model, {
-            store,
-            key: async () => find() ?? null,
-            now: () => systemClock.now(),
-          }),
-        hidden: hidden.map(({ path }) => path),
+          fencedModel(
+            meteredModel(model, {
+              store,
+              key: async () => find() ?? null,
+              now: () => systemClock.now(),
+            }),
+            () => findHidden().every((path) => hidden.includes(path)),
+          ),
+        hidden,
         ...(models === undefined ? {} : { models }),
         ...(places === undefined ? {} : { isConfined: 'yes' }),
       },

@@ -91,18 +91,17 @@ const readWorkspaces = (
 
 const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`);
 
-/** Finds a missing API key or a faulty configuration now rather than with the first session. */
-const checkSurroundings = async (flags: RunFlags, { source }: NodeKeys): Promise<void> => {
+/** The flags for sessions, checked and completed by the configuration. */
+const configure = async (flags: RunFlags) => {
   refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
-  const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
-  // such keys may not reach the places of others, and only the sandbox keeps them out
-  if (source.now().some(({ places }) => places !== undefined)) refuseUnfenced(configured);
-  await connectModel(
-    configured.model ?? (await chooseUsual(configured, () => undefined)),
-    configured,
-    folder,
-  );
+  return withConfig(flags, folder, { command: 'run', resumed: false, warn });
+};
+
+/** Finds a missing API key now rather than with the first session. */
+const checkModel = async (flags: Awaited<ReturnType<typeof configure>>): Promise<void> => {
+  const id = flags.model ?? (await chooseUsual(flags, () => undefined));
+  await connectModel(id, flags, realWorkspace(process.cwd()));
 };
 
 const refuseEngineFlags = (flags: ServeFlags): void => {
@@ -114,14 +113,12 @@ const refuseEngineFlags = (flags: ServeFlags): void => {
 
 const openSessions = async (
   flags: ServeFlags,
+  sessions: RunFlags,
   keys: NodeKeys,
   places: KeyPlaces,
   metrics: NodeMetrics,
 ): Promise<NodeSessions> => {
   const { engine } = flags;
-  const sessions = nodeSessionFlags(flags);
-  if (engine === undefined) refuseEngineFlags(flags);
-  await checkSurroundings(sessions, keys);
   const keyedBy = (store: SpendingStore) => keyedFlags(keys.source, places, store);
   if (engine !== undefined) {
     const { engineSessions } = await import('./serve-engine.js');
@@ -180,14 +177,26 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
     1_000 *
     readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
   const places = readPlaces(flags);
-  const keys = nodeKeys(flags.keys, process.env, { places, warn });
+  if (flags.engine === undefined) refuseEngineFlags(flags);
+  const sessions = nodeSessionFlags(flags);
+  const configured = await configure(sessions);
+  const keys = nodeKeys(flags.keys, process.env, {
+    places,
+    // a tenant may not reach the places of others, and only the sandbox keeps it out
+    check: (all) => {
+      if (all.some((key) => key.places !== undefined)) refuseUnfenced(configured);
+    },
+    warn,
+  });
   const host = readHost(flags, keys);
   const ending = new AbortController(); // ends work on worktrees that is still under way
   const workspaces = readWorkspaces(places, keys, ending.signal);
   const metrics = new NodeMetrics();
   // Nothing listens yet: a fault in the flags or the surroundings ends the program before.
+  await checkModel(configured);
   const { runtime, spending, recordsFolder, stop } = await openSessions(
     flags,
+    sessions,
     keys,
     places,
     metrics,

@@ -68,7 +68,7 @@ type OpeningRequest = {
 /** Opens a session, and says which wishes of the client are not fulfilled. */
 const openAndWarn = async (
   { cwd, mcpServers = [], additionalDirectories = [] }: OpeningRequest,
-  open: (wanted: Parameters<AcpSessions['create']>[1]) => Promise<AcpSession>,
+  open: (wanted: WantedSession) => Promise<AcpSession>,
 ): Promise<AcpSession> => {
   const { servers, faults } = readEditorServers(mcpServers);
   const session = await open({ cwd, servers });
@@ -294,6 +294,7 @@ class AcpSessions {
   readonly #opening = new Map<string, Promise<AcpSession>>();
   /** Openings of any kind, so that none outlives `closeAll`. */
   readonly #begun = new Set<Promise<AcpSession>>();
+  #isClosed = false;
 
   constructor(host: AcpHost) {
     this.#host = host;
@@ -308,15 +309,20 @@ class AcpSessions {
 
   async create(client: Client, { cwd, servers }: WantedSession): Promise<AcpSession> {
     const workspace = await sessionWorkspace(cwd);
-    return this.#begin(AcpSession.open(this.#host, client, { workspace, servers, resume: null }));
+    return this.#begin(() =>
+      AcpSession.open(this.#host, client, { workspace, servers, resume: null }),
+    );
   }
 
   /** Opens a stored session. One that is open for this client already is returned. */
   async find(client: Client, request: Omit<StoredSession, 'workspace'>): Promise<AcpSession> {
-    const { sessionId, cwd } = request;
+    const { sessionId, cwd, servers } = request;
     const workspace = await sessionWorkspace(cwd);
+    const isKnown = this.#open.has(sessionId) || this.#opening.has(sessionId);
     const session = await this.#findOpen(client, { ...request, workspace });
     if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
+    if (isKnown && servers.length > 0)
+      session.tell('The session is open already: it keeps the MCP servers it was opened with.');
     return session;
   }
 
@@ -325,8 +331,9 @@ class AcpSessions {
     this.#open.get(sessionId)?.cancel();
   }
 
-  /** Closes a session. One that is not open is closed already. */
+  /** Closes a session, after its opening. One that is not open is closed already. */
   async close(sessionId: string): Promise<void> {
+    await this.#opening.get(sessionId)?.catch(() => undefined); // that request tells its fault
     const session = this.#open.get(sessionId);
     this.#open.delete(sessionId);
     await session?.close();
@@ -334,13 +341,13 @@ class AcpSessions {
 
   /** Deletes a stored session. One that is open for this client is closed first. */
   async delete(sessionId: string): Promise<void> {
-    await this.#opening.get(sessionId)?.catch(() => undefined); // that request tells its fault
     await this.close(sessionId);
     await this.#host.journals.delete(sessionId);
   }
 
-  /** Closes all sessions, also those that are still being opened. Never rejects. */
+  /** Closes all sessions, also those that are still being opened; opens no more. Never rejects. */
   async closeAll(): Promise<void> {
+    this.#isClosed = true;
     const late = [...this.#begun].map((begun) => begun.then(({ id }) => this.close(id)));
     const open = [...this.#open.keys()].map((sessionId) => this.close(sessionId));
     await Promise.allSettled([...late, ...open]);
@@ -372,7 +379,7 @@ class AcpSessions {
     const { sessionId } = request;
     const known = this.#open.get(sessionId) ?? this.#opening.get(sessionId);
     if (known !== undefined) return known;
-    const opening = this.#begin(this.#openStored(client, request));
+    const opening = this.#begin(() => this.#openStored(client, request));
     this.#opening.set(sessionId, opening);
     try {
       return await opening;
@@ -395,7 +402,9 @@ class AcpSessions {
     return AcpSession.open(this.#host, client, { workspace, servers, resume });
   }
 
-  async #begin(opening: Promise<AcpSession>): Promise<AcpSession> {
+  async #begin(open: () => Promise<AcpSession>): Promise<AcpSession> {
+    if (this.#isClosed) throw new BadParameters('The connection is closed.');
+    const opening = open();
     this.#begun.add(opening);
     try {
       const session = await opening;
@@ -471,6 +480,20 @@ const serverName = ({ name }: McpServer): string =>
     .slice(0, NAME_CHARACTERS_MAX)
     .replace(/[_-]+$/, '');
 
+/** The servers by their names for tools. A name that another server has already gets a number. */
+const nameServers = (servers: readonly McpServer[]): ReadonlyMap<string, McpServer> => {
+  const named = new Map<string, McpServer>();
+  for (const server of servers) {
+    const short = serverName(server);
+    const isTaken = (name: string) => (named.get(name)?.name ?? server.name) !== server.name;
+    let name = short;
+    for (let number = 2; isTaken(name); number++)
+      name = `${short.slice(0, NAME_CHARACTERS_MAX - 3)}-${number}`;
+    named.set(name, server);
+  }
+  return named;
+};
+
 const serverTexts = (list: readonly { readonly name: string; readonly value: string }[]): object =>
   Object.fromEntries(list.map(({ name, value }) => [name, value]));
 
@@ -483,7 +506,7 @@ const serverTable = (server: McpServer): object => {
 /** A server that can't be used is a fault; of two with the same name the last one counts. */
 export const readEditorServers = (servers: readonly McpServer[]): ReadServers =>
   readServers(
-    Object.fromEntries(servers.map((server) => [serverName(server), serverTable(server)])),
+    Object.fromEntries([...nameServers(servers)].map(([name, one]) => [name, serverTable(one)])),
     ['mcpServers'],
   );
 

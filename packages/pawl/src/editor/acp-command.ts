@@ -188,7 +188,7 @@ const collectingView = (state: () => State): { readonly view: CommandView; print
   };
 };
 
-/** Runs a command; resolves with what it prints. Never rejects. */
+/** Runs a command; resolves with what it prints. Rejects only if the session has failed. */
 const runEditorCommand = async (
   session: Session,
   flags: RunFlags,

@@ -25,7 +25,7 @@ import type { Session } from '@pawl/agent/session/create-agent';
 import { reasonText } from '@pawl/agent/session/session';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
-import { exitCodes } from '../process/exit-codes.js';
+import { type ExitCode, exitCodes, listenToSignals } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
 import { findSession, foldStored, userSessions } from '../sessions/stored-sessions.js';
@@ -34,11 +34,14 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 /** Sessions have this long to end after the other agent has gone. */
 const HARD_END_MS = 2_000;
 
+/** The sessions that are open or being opened. */
+type Running = Set<Promise<Session>>;
+
 /**
- * `running`: the sessions that are open. Each prompt names its session, folder and preset, so the
- * flags for them don't count.
+ * Each prompt names its session, folder and preset, so the flags for them don't count. `running`
+ * gets the sessions.
  */
-const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
+const createSessionsHost = (allFlags: RunFlags, running: Running): SessionsHost => {
   const { resume: _, continue: last, workspace: folder, preset: flagged, ...flags } = allFlags;
   return {
     version: packageVersion(),
@@ -61,24 +64,24 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
         forAgent: true, // it must not get the preset `full`
         ...(resume === null ? {} : { resume: await findSession(resume) }),
       };
-      const { session } = await openFromFlags(sessionFlags, 'headless', more);
-      running.add(session);
-      const forget = (): void => void running.delete(session);
-      session.ended.then(forget, forget);
-      return session;
+      const opening = openFromFlags(sessionFlags, 'headless', more).then((one) => one.session);
+      running.add(opening);
+      const forget = (): void => void running.delete(opening);
+      opening.then((session) => session.ended).then(forget, forget);
+      return opening;
     },
   };
 };
 
-const closeAll = async (running: ReadonlySet<Session>): Promise<void> => {
-  const closing = [...running].map((session) => session.close());
+const closeAll = async (running: Running): Promise<void> => {
+  const closing = [...running].map(async (opening) => (await opening).close());
   const closed = new AbortController();
   const limit = pause(HARD_END_MS, undefined, { signal: closed.signal });
   await Promise.race([Promise.allSettled(closing), limit]);
   closed.abort(); // the timer would hold the process
 };
 
-/** `pawl mcp serve`: over stdin and stdout, until the other agent has gone. */
+/** `pawl mcp serve`: over stdin and stdout, until the other agent has gone, or a signal. */
 export const serveMcp = async (flags: RunFlags): Promise<number> => {
   if (process.stdin.isTTY)
     writeError(
@@ -89,9 +92,20 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
   const output = new Writable({
     write: (bytes: Buffer, _encoding, done) => void writer.write(bytes).then(() => done(), done),
   });
-  const running = new Set<Session>();
+  const running: Running = new Set();
   const host = createSessionsHost(flags, running);
+  let exit: ExitCode = exitCodes.done;
+  let stopListening = (): void => undefined;
   const ended = new Promise<void>((resolve) => {
+    const end = (code: ExitCode): void => {
+      exit = code;
+      resolve();
+    };
+    stopListening = listenToSignals({
+      interrupt: () => end(exitCodes.interrupted),
+      interruptAgain: () => process.exit(exitCodes.interrupted),
+      terminate: () => end(exitCodes.terminated),
+    });
     process.stdin.once('end', resolve);
     process.stdin.once('close', resolve);
     output.once('error', () => resolve()); // the reader is gone
@@ -102,7 +116,8 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
   await ended;
   await handle.close();
   await closeAll(running);
-  return exitCodes.done;
+  stopListening();
+  return exit;
 };
 
 /**
@@ -195,25 +210,19 @@ const runPrompt = async (
     preset: preset ?? (sessionId === null ? 'plan' : null),
   });
   try {
-    const {
-      ok,
-      text: words,
-      reason,
-      usage,
-    } = await session.prompt(prompt, { signal: context.mcpReq.signal });
-    const about = {
-      sessionId: session.id,
-      ok,
-      text: words,
-      reason: reason.kind,
-      costUsd: usage.costUsd,
-    };
-    const shown = ok
-      ? words
-      : `The turn of session ${session.id} ended without an answer: ${reasonText(reason)}`;
-    return { ...say(shown, !ok), structuredContent: about };
+    const done = await session.prompt(prompt, { signal: context.mcpReq.signal });
+    const { ok, text, reason, usage } = done;
+    const { id } = session;
+    const about = { sessionId: id, ok, text, reason: reason.kind, costUsd: usage.costUsd };
+    // many callers show their model the texts alone
+    const said = ok
+      ? { content: [...say(text).content, ...say(`[sessionId: ${id}]`).content] }
+      : say(`The turn of session ${id} ended without an answer: ${reasonText(reason)}`, true);
+    return { ...said, structuredContent: about };
   } finally {
-    await session.close();
+    // the answer was paid for: it is handed on
+    const closed = await attempt(() => session.close());
+    if (closed.kind === 'fault') writeError(safe`${makeSafe(closed.fault.message)}\n`);
   }
 };
 

@@ -41,8 +41,11 @@ const readSchemaText = (file: string): string => {
   const status = statSync(file);
   // a shell hands down the output of a program as a pipe
   if (!status.isFile() && !status.isFIFO()) throw new Error('it is not a file');
-  if (status.size > BYTES_MAX) throw new Error(`it has more than ${BYTES_MAX} bytes`);
-  return readFileSync(file, 'utf8');
+  // the size of a pipe is not known before
+  const bytes = status.size > BYTES_MAX ? null : readFileSync(file);
+  if (bytes === null || bytes.length > BYTES_MAX)
+    throw new Error(`it has more than ${BYTES_MAX} bytes`);
+  return bytes.toString('utf8');
 };
 
 const parseSchema = (text: string): JsonSchema => {

@@ -116,17 +116,18 @@ const removeRules = async (
   const remaining = new Map<WrittenRule, string>();
   for (const rule of rules) {
     const written = writableRule(rule, workspace);
+    const why = rule.kind === 'path' ? 'rules for paths are changed there by hand.' : NO_LIST;
     const changed =
       written === null
         ? null
         : await changeConfigFile(userFile(process.env), (text, format) =>
             removeFolderRule(text, written, format),
           );
-    if (changed?.kind !== 'edited')
-      remaining.set(rule, changed?.why ?? 'no list holds such a rule.');
+    if (changed?.kind !== 'edited') remaining.set(rule, changed?.why ?? why);
   }
   return remaining;
 };
+const NO_LIST = 'no list can hold such a rule.';
 
 const revoke = async (
   { view, session, look, workspace }: SlashCommandContext,

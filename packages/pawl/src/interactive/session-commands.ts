@@ -147,9 +147,12 @@ type Written = {
   readonly diffs: string[];
   /** Real path to the sha256 of the file as the session, or a formatter after it, left it. */
   readonly hashes: Map<string, string>;
+  /** Whether files were taken back. */
+  isRewound: boolean;
 };
 
-const noteChange = ({ diffs, hashes }: Written, event: Event): void => {
+const noteChange = (written: Written, event: Event): void => {
+  const { diffs, hashes } = written;
   if (event.type === 'ToolCompleted' && event.outcome.diff !== undefined) {
     diffs.push(event.outcome.diff);
     for (const { path: file, sha256 } of event.outcome.seen ?? []) hashes.set(file, sha256);
@@ -157,6 +160,7 @@ const noteChange = ({ diffs, hashes }: Written, event: Event): void => {
   if (event.type === 'HookCompleted')
     for (const { path: file, sha256 } of event.seen ?? [])
       if (hashes.has(file)) hashes.set(file, sha256);
+  if (event.type === 'Rewound' && event.checkpoint !== null) written.isRewound = true;
 };
 
 /** A warning for each file that changed after the session wrote it: the diffs don't show that. */
@@ -165,9 +169,7 @@ const changedSince = async ({ hashes }: Written, workspace: string): Promise<rea
   for (const [file, sha256] of hashes) {
     if (hashLoaded(await loadFile(file)) === sha256) continue;
     const shown = oneLine(path.relative(workspace, file), Number.POSITIVE_INFINITY);
-    rows.push(
-      safe`  ${shown} has changed since this session wrote it, by a command or by somebody else`,
-    );
+    rows.push(safe`  ${shown} has changed since this session wrote it, not by an edit of its own`);
   }
   return rows;
 };
@@ -185,14 +187,17 @@ const changesBySession = async (
   { session, workspace }: SlashCommandContext,
   before = '',
 ): Promise<ShownDiff> => {
-  const written: Written = { diffs: [], hashes: new Map() };
+  const written: Written = { diffs: [], hashes: new Map(), isRewound: false };
   // undefined: to the end of the journal
   await foldStored(session.id, undefined, ({ event }) => noteChange(written, event));
   return {
     what: `${before}edits of this session in order, without changes by commands`,
     nothing: `${before}no edit of this session has changed a file.`,
     diffs: written.diffs,
-    notes: await changedSince(written, workspace),
+    notes: [
+      ...(written.isRewound ? [safe`  /rewind has taken changes back, perhaps some of these`] : []),
+      ...(await changedSince(written, workspace)),
+    ],
   };
 };
 
@@ -339,13 +344,19 @@ const allMessages = async (sessionId: string): Promise<readonly Message[]> => {
     ({ conversation } = state.session);
     if (event.type === 'CompactionCompleted' && conversation !== before)
       gone.push(...compactedMessages(messagesOf(before), messagesOf(conversation)));
+    if (event.type === 'Rewound' || event.type === 'RewindRequested') {
+      const first = JSON.stringify(messagesOf(conversation)[0]);
+      const back = gone.findIndex((message) => JSON.stringify(message) === first);
+      if (back >= 0) gone.length = back; // those from it on are in the conversation again
+    }
   });
   return [...gone, ...messagesOf(conversation)];
 };
 
 export const exportConversation: SlashCommand = async ({ view, session, workspace }, words) => {
-  const force = words.startsWith('--force ');
-  const name = force ? words.slice('--force '.length).trim() : words;
+  const force = /^--force(\s|$)/.test(words);
+  const name = force ? words.slice('--force'.length).trim() : words;
+  if (name === '') throw new NotNow('Which file is to be replaced? /export --force FILE');
   const file = path.resolve(workspace, name);
   const messages = await allMessages(session.id);
   const text = conversationMarkdown(`Session ${session.id}`, messages);

@@ -1,5 +1,5 @@
 /**
- * Screen, keyboard and input line for the whole run of the program, across sessions.
+ * What outlives the sessions of one run of the program: screen, keyboard, input line and history.
  *
  * From top to bottom: work of the user that is not stored yet; the session of the terminal; the
  * history of typed texts; the files for the completion of `@`; and pasted paths of pictures.
@@ -207,7 +207,7 @@ export const openTerminalSession = (
     close() {
       notifier.stop();
       disconnect();
-      history.add(composer.text);
+      history.add(composer.text, 'unsent');
       screen.area.clear();
       screen.giveBack();
     },
@@ -225,11 +225,12 @@ export const openTerminalSession = (
 export type HistoryFile = {
   /** Oldest first. */
   read(): readonly string[];
-  add(text: string): void;
+  /** A long text is stored only if it is unsent: the journal has those that were sent. */
+  add(text: string, kind?: 'unsent'): void;
 };
 
 const HISTORY_BYTES_MAX = 512 * 1024;
-/** Longer texts are not stored here. The journal has them. */
+/** Longer texts are not stored here once they are sent. */
 const HISTORY_TEXT_MAX = 32 * 1024;
 
 const historyText = (line: string): readonly string[] => {
@@ -255,16 +256,21 @@ export const openHistory = (stateFolder: string, workspace: string): HistoryFile
   const old = join(folder, `${name}.old.jsonl`);
   return {
     read: () => [...historyLines(old), ...historyLines(file)].flatMap(historyText),
-    add(text) {
-      if (text.trim() === '' || text.length > HISTORY_TEXT_MAX) return;
+    add(text, kind) {
+      const line = `\n${JSON.stringify({ text })}\n`; // the line before may have been cut
+      const isTooLong =
+        kind === 'unsent'
+          ? Buffer.byteLength(line) > HISTORY_BYTES_MAX
+          : text.length > HISTORY_TEXT_MAX;
+      if (text.trim() === '' || isTooLong) return;
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 });
         const status = statSync(file, { throwIfNoEntry: false });
         if (status !== undefined && !status.isFile()) return; // opening a pipe would block
         if ((status?.size ?? 0) > HISTORY_BYTES_MAX) renameSync(file, old);
-        appendFileSync(file, `${JSON.stringify({ text })}\n`, { mode: 0o600 });
+        appendFileSync(file, line, { mode: 0o600 });
       } catch {
-        // history is a convenience, and the text itself was sent
+        // history is a convenience
       }
     },
   };

@@ -321,8 +321,8 @@ const exitAtOnce = (signal: NodeJS.Signals): void =>
   process.exit(signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.terminated);
 
 /**
- * Signals end the program at once until `listenToSignals` takes over: no session is open before
- * that.
+ * Signals end the program at once until `listenToSignals` takes over, before a turn can run. A
+ * command that only changes a session, such as `pawl rewind`, ends as by a kill.
  */
 export const exitOnSignals = (): void => {
   for (const signal of SIGNALS) process.on(signal, exitAtOnce);

@@ -70,7 +70,11 @@ class HistoryReader {
 
   /** Takes the next step. The calls of one reply are a batch, and change files together. */
   read({ seq, event, before, state }: JournalStep): void {
-    if (event.type === 'UserInput') this.#prompt = event.text;
+    const { conversation, counters } = state.session;
+    if (counters.turn > before.session.counters.turn)
+      this.#prompt = (conversation.open?.parts ?? [])
+        .flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : []))
+        .join('\n');
     if (state.name === 'ExecutingTools' && !this.#begins.has(state.batchId))
       this.#begins.set(state.batchId, seq - 1);
     if (before.name === 'ExecutingTools' && state.name !== 'ExecutingTools') {

@@ -22,7 +22,7 @@ import {
   refused,
   type TomlFormat,
 } from './edit-config.js';
-import { findStatements, findStrings, type TomlStatement } from './toml-keys.js';
+import { findStatements, findStrings, hasComment, type TomlStatement } from './toml-keys.js';
 
 /** A rule of a folder: the list that has it, and its text there. */
 export type FolderRule = {
@@ -50,6 +50,10 @@ export const writableRule = (subject: RuleSubject, folder: string): FolderRule |
     text: words.join(' '),
   };
 };
+
+/** Whether a text of the list is the rule's. The case of a host does not count. */
+const isTextOf = ({ list, text }: FolderRule, one: unknown): boolean =>
+  one === text || (list[0] === 'hosts' && String(one).toLowerCase() === text.toLowerCase());
 
 /** A basic string. JSON's form is TOML's, but for the character DEL. */
 const quote = (text: string): string => JSON.stringify(text).replaceAll('\u007f', '\\u007f');
@@ -147,7 +151,7 @@ export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat
   const key = ruleKey(rule);
   const texts = listedTexts(before, key);
   if (texts === null) return refused(`${keyText(key)} is no list of texts.`);
-  if (texts.includes(rule.text)) return { kind: 'edited', text };
+  if (texts.some((one) => isTextOf(rule, one))) return { kind: 'edited', text };
   const statements = findStatements(text, format.parse);
   const list = statements.find(({ kind, names }) => kind === 'key' && isSame(names, key));
   const edited =
@@ -168,25 +172,25 @@ export const findRule = (
   const list = findStatements(text, parse).find(
     ({ kind, names }) => kind === 'key' && isSame(names, ruleKey(rule)),
   );
-  const entry = (list === undefined ? [] : findStrings(text, list)).find(
-    ({ start, end }) => parse(`a = ${text.slice(start, end)}`).a === rule.text,
+  const entry = (list === undefined ? [] : findStrings(text, list)).find(({ start, end }) =>
+    isTextOf(rule, parse(`a = ${text.slice(start, end)}`).a),
   );
   const line = text.slice(0, entry?.start ?? list?.start ?? 0).split('\n').length;
   return { line, text: text.split('\n')[line - 1]?.trim() ?? '' };
 };
 
-/** The list without its texts that are this one; null if nothing else is in it. */
+/** The list without the texts of the rule; null if nothing else is in it. */
 const cutFromList = (
   text: string,
   list: TomlStatement,
-  removed: string,
+  rule: FolderRule,
   { parse }: TomlFormat,
 ): string | null => {
   const entries = findStrings(text, list);
-  const cuts = entries.filter(
-    ({ start, end }) => parse(`a = ${text.slice(start, end)}`).a === removed,
+  const cuts = entries.filter(({ start, end }) =>
+    isTextOf(rule, parse(`a = ${text.slice(start, end)}`).a),
   );
-  if (cuts.length === entries.length) return null;
+  if (cuts.length === entries.length && !hasComment(text, list)) return null;
   // from the end, so that the places of the others stay right
   return cuts.reduceRight((cut, { start, end }) => {
     const [before, behind] = [cut.slice(0, start), cut.slice(end)];
@@ -197,7 +201,7 @@ const cutFromList = (
   }, text);
 };
 
-/** Removes the list and, if nothing else stands below it, its header. */
+/** Removes the list and, if nothing else stands below it, its header, but no comment. */
 const cutList = (
   text: string,
   list: TomlStatement,
@@ -205,7 +209,11 @@ const cutList = (
 ): string => {
   const index = statements.indexOf(list);
   const [header, next] = [statements[index - 1], statements[index + 1]];
-  const isAlone = header?.kind === 'table' && header.names[0] === 'folder' && next?.kind !== 'key';
+  const isAlone =
+    header?.kind === 'table' &&
+    header.names[0] === 'folder' &&
+    next?.kind !== 'key' &&
+    !hasComment(text, { start: header.start, end: list.start });
   const [from] = lineSpan(text, isAlone ? header : list);
   const [, to] = lineSpan(text, list);
   return isAlone
@@ -223,14 +231,14 @@ export const removeFolderRule = (
   if (before === null) return refused(BROKEN_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key) ?? [];
-  if (!texts.includes(rule.text)) return { kind: 'edited', text };
+  const others = texts.filter((one) => !isTextOf(rule, one));
+  if (others.length === texts.length) return { kind: 'edited', text };
   const statements = findStatements(text, format.parse);
   const list = statements.find(({ kind, names }) => kind === 'key' && isSame(names, key));
-  const others = texts.filter((one) => one !== rule.text);
   const edited =
     list === undefined
       ? null
-      : (cutFromList(text, list, rule.text, format) ?? cutList(text, list, statements));
+      : (cutFromList(text, list, rule, format) ?? cutList(text, list, statements));
   const cut = edited === null ? null : checkEdit(edited, before, key, others, format);
   return (
     cut ??

@@ -147,15 +147,16 @@ const providerFault = (
 };
 
 /** The facts that the user gives about a model; `table` has no fault. */
-const readModel = (table: ParsedTable): ModelFacts => {
+const readModel = (table: ParsedTable, wire: WireName): ModelFacts => {
   const number = (key: string): number | null =>
     typeof table[key] === 'number' ? Number(table[key]) : null;
   const windowTokens = number('window') ?? UNKNOWN.windowTokens;
+  const halfWindow = Math.floor(windowTokens / 2);
   const [input, output] = [number('input_price'), number('output_price')];
   return {
     ...UNKNOWN,
     windowTokens,
-    outputTokensMax: number('output') ?? Math.min(UNKNOWN.outputTokensMax, windowTokens / 2),
+    outputTokensMax: number('output') ?? Math.min(UNKNOWN.outputTokensMax, halfWindow),
     ...(table.images === undefined ? {} : { images: table.images === true ? 'yes' : 'no' }),
     prices:
       input === null || output === null
@@ -164,7 +165,9 @@ const readModel = (table: ParsedTable): ModelFacts => {
             input,
             output,
             cacheRead: number('cache_read_price') ?? input,
-            cacheWrite: number('cache_write_price') ?? input,
+            // a cache of an hour costs twice the input
+            cacheWrite:
+              number('cache_write_price') ?? input * (wire === 'Anthropic Messages' ? 2 : 1),
           },
     source: 'your config.toml',
   };
@@ -186,10 +189,11 @@ const readProvider = (name: string, raw: ParsedTable): UserProvider => {
   const source = keySource(raw);
   const variable = ownVariable(name);
   const models = Object.entries((raw.models ?? {}) as Readonly<Record<string, ParsedTable>>); // checked
+  const wire = APIS[String(raw.api ?? 'chat-completions')] ?? 'Chat Completions';
   return {
     name,
     title: name,
-    wire: APIS[String(raw.api ?? 'chat-completions')] ?? 'Chat Completions',
+    wire,
     documentation: '',
     defaultModel: models[0]?.[0] ?? 'NAME',
     modelNames: null,
@@ -206,7 +210,7 @@ const readProvider = (name: string, raw: ParsedTable): UserProvider => {
         ? `the key of providers.${name} in your config.toml`
         : String(raw.key_env),
     headers: (raw.headers ?? {}) as Readonly<Record<string, string>>, // checked
-    models: Object.fromEntries(models.map(([model, table]) => [model, readModel(table)])),
+    models: Object.fromEntries(models.map(([model, table]) => [model, readModel(table, wire)])),
     keySource: source,
   };
 };

@@ -76,6 +76,12 @@ export const findStatements = (text: string, parse: Parse): readonly TomlStateme
   });
 };
 
+/** Whether there is a comment between two places, of which the first begins a statement. */
+export const hasComment = (
+  text: string,
+  { start, end }: Pick<TomlStatement, 'start' | 'end'>,
+): boolean => [...text.slice(start, end).matchAll(TOKEN)].some(([token]) => token.startsWith('#'));
+
 /** Where the strings in the value of a key begin and end. */
 export const findStrings = (
   text: string,

@@ -75,7 +75,7 @@ const listFiles = (folder: string): readonly string[] => {
   return listed.value.filter((name) => FILE.test(name)).sort();
 };
 
-/** Why a file or folder is not trusted; null if only the user and root can change it. */
+/** Why others could change this file or folder itself; null if they can't. */
 const mistrust = (place: string): string | null => {
   const { uid, mode } = statSync(place);
   const isOwn = uid === process.getuid?.() || uid === 0 || process.getuid === undefined;

@@ -41,6 +41,25 @@ test('servers of an editor are read as those of a configuration', () => {
   assert.equal(faults.length, 2);
 });
 
+test('servers of an editor whose names differ stay apart, and the last one of a name counts', () => {
+  const names = [
+    'company internal tools, production, eu',
+    'company internal tools, production, us',
+  ];
+  const { servers } = readEditorServers(
+    [...names, 'x', 'x'].map((name, index) => ({ name, command: `/${index}`, args: [], env: [] })),
+  );
+  const short = 'company-internal-tools-productio';
+  assert.deepEqual(
+    servers.map((server) => [server.name, server.kind === 'stdio' ? server.command : '']),
+    [
+      [`${short.slice(0, 32)}`, '/0'],
+      [`${short.slice(0, 29)}-2`, '/1'],
+      ['x', '/3'],
+    ],
+  );
+});
+
 test('a server that the editor gives starts with the first prompt, and its tool works in this session', async (context) => {
   const stage = await makeStage(context, [
     { text: 'Hello.' },

@@ -21,6 +21,7 @@ const read: readonly (readonly [
   [['a.txt'], ['how', 'many?'], ['a.txt'], 'how many?'],
   [['a.txt', 'b.txt'], ['how many?'], ['a.txt', 'b.txt'], 'how many?'],
   [['-', 'how many?'], [], ['-'], 'how many?'],
+  [['a.txt', 'how? '.repeat(60)], [], ['a.txt'], 'how? '.repeat(60).trim()], // too long for a path
 ];
 
 for (const [context, words, contexts, question] of read) {

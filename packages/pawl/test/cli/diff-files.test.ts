@@ -5,10 +5,12 @@ import { createFileDiff } from '../../src/commands/diff-files.js';
 
 /** The note of each change that `pawl diff ID --at A..B` shows: in words, and no reason is lost. */
 
-const texts: Readonly<Record<string, string>> = {
+const texts: Readonly<Record<string, string | Buffer>> = {
   short: 'one\n',
   long: 'line\n'.repeat(6_000),
   binary: 'a\u0000b',
+  latin: Buffer.from('caf\u00e9', 'latin1'),
+  otherLatin: Buffer.from('caf\u00e8', 'latin1'),
 };
 const store = {
   get: async (sha256: string) => {
@@ -40,6 +42,7 @@ const rows: readonly (readonly [FileState, FileState, note: string, 'diff' | 'no
   [absent, tooLarge, 'created; it has more than 20 MB', 'none'],
   [tooLarge, absent, 'deleted; it has more than 20 MB', 'none'],
   [file('short'), tooLarge, 'it has more than 20 MB', 'none'],
+  [file('latin'), file('otherLatin'), 'they differ only in bytes that are not UTF-8', 'none'],
 ];
 
 for (const [before, after, note, shows] of rows)

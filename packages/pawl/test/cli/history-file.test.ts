@@ -31,7 +31,7 @@ test('lines that are no entries are left out; the others stay', (context) => {
   const history = openHistory(folder, '/work');
   history.add('one');
   const [name = ''] = readdirSync(join(folder, 'history'));
-  appendFileSync(join(folder, 'history', name), '{"text":"cut o\n[]\n{"text":7}\n');
+  appendFileSync(join(folder, 'history', name), '[]\n{"text":7}\n{"text":"cut o');
   history.add('two');
   assert.deepEqual(history.read(), ['one', 'two']);
 });
@@ -48,6 +48,10 @@ test('it does not grow for ever, and the newest stay', (context) => {
   assert.ok(read.at(-1)?.startsWith('99 ') && read.length > 20);
   history.add('y'.repeat(40_000));
   assert.ok(history.read().at(-1)?.startsWith('99 '), 'a text that is too long is not kept');
+  history.add('z'.repeat(400_000), 'unsent');
+  assert.ok(history.read().at(-1)?.startsWith('zz'), 'one that no journal has is kept');
+  history.add('z'.repeat(600_000), 'unsent');
+  assert.ok(history.read().length > 20, 'the file stays readable');
 });
 
 test('several programs may write at once', async (context) => {

@@ -110,6 +110,9 @@ test('a rule is cut out of its list, and the others stay with their comments', (
     ['allow = ["b", "a", "b"]\n', 'allow = ["a"]\n'],
     ['allow = ["\\u0062", "a"]\n', 'allow = ["a"]\n'],
     ['allow = ["b"]\ndeny = ["x"]\n', 'deny = ["x"]\n'],
+    ['allow = ["b"] # good\n', 'allow = [] # good\n'],
+    ['allow = [\n  # "c",\n  "b",\n]\n', 'allow = [\n  # "c",\n  \n]\n'],
+    ['# mine\nallow = ["b"]\n', '# mine\n'],
   ];
   for (const [list, cut] of rows) {
     const head = `${WRITTEN}\n[folder."/me/p".rules]\n`;
@@ -129,6 +132,8 @@ test('hosts and tools of servers have lists of their own, where their tables alr
     add(nested, hosts),
     '[folder."/me/p".rules.hosts]\nallow = ["example.com"]\ndeny = ["x.com"]\n',
   );
+  const capitals = '[folder."/me/p".rules.hosts]\nallow = ["Example.com", "b.com"]\n';
+  assert.equal(remove(capitals, hosts), '[folder."/me/p".rules.hosts]\nallow = ["b.com"]\n');
   const inline = 'folder = { "/me/p" = { rules = { allow = ["a"] } } }\n';
   const refused = addFolderRule(inline, rule('b'), format);
   assert.match(refused.kind === 'refused' ? refused.why : '', /Add "b" by hand/);

@@ -170,4 +170,9 @@ test('the program itself checks with the schema of a pipe', async (context) => {
   const ended = await runPawl(place, ['-p', 'how many?', '--json-schema', 'pipe']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, '{"count": 3}\n');
+  const long = ['-c', `head -c 300000 /dev/zero | tr '\\0' ' ' > pipe &`];
+  execFileSync('sh', long, { cwd: place.workspace, stdio: 'ignore' });
+  const refused = await runPawl(place, ['-p', 'how many?', '--json-schema', 'pipe']);
+  expectCode(refused, 2);
+  assert.match(refused.stderr, /it has more than 200000 bytes/);
 });

@@ -16,7 +16,7 @@ import {
   TRIED,
 } from './asking.js';
 import { runInProcess } from './in-process.js';
-import { bin, expectCode, makePlace, readRecords, sessionOf, start } from './pawl.js';
+import { bin, expectCode, makePlace, readRecords, sessionOf, start, startPawl } from './pawl.js';
 
 /** How runs of `pawl ask` end: at limits, by refusal, and where an environment is missing. */
 
@@ -183,6 +183,20 @@ test('a run that met its limit goes on with a higher one, and nothing that was a
     ['read 1!', 0.04],
   );
   expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
+});
+
+test('SIGTERM while stdin is read ends the command, and no run is made', async (context) => {
+  const place = makePlace(context);
+  const [ask = '', flag = '', ...others] = prepareAsk(place, answering('"x"'));
+  const words = [ask, flag, '-', ...others, '--json', 'what?'];
+  const running = startPawl(place, words, null);
+  // written once it is read: no pipe holds so much
+  await new Promise((resolve) => running.child.stdin?.write(Buffer.alloc(4_000_000, 'x'), resolve));
+  running.child.kill('SIGTERM');
+  const ended = await running.ended;
+  expectCode(ended, 143);
+  assert.deepEqual([resultOf(ended.stdout).reason, ended.stderr], ['terminated', '']);
+  expectCode(await runInProcess(place, ['ask', '--continue']), 65);
 });
 
 test('the environment javascript of a flag and a setting is QuickJS', async (context) => {

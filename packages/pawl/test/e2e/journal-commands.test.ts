@@ -233,6 +233,11 @@ test('pawl export --html writes one file with the session and without secrets', 
   const refused = await start(place, process.execPath, elsewhere).ended;
   expectCode(refused, 74);
   assert.match(refused.stderr, /Can't write .*Nothing was exported\. Name another file/);
+  const half = path.join(place.workspace, 'half.html');
+  const full = ['-c', 'ulimit -f 8; exec "$@"', 'sh', process.execPath, bin, 'export', 'story'];
+  const cut = await start(place, '/bin/sh', [...full, '--html', half]).ended;
+  expectCode(cut, 74);
+  assert.equal(existsSync(half), false, 'of a file that did not fit nothing is left');
   const unknown = await start(place, process.execPath, [bin, 'inspect', 'nothing']).ended;
   expectCode(unknown, 65);
   assert.match(unknown.stderr, /No session 'nothing'/);

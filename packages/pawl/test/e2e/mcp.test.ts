@@ -12,7 +12,7 @@ import {
   serverScript,
   settingsOf,
 } from '../../../../test/kit/mcp/test-servers.js';
-import { processesWith } from '../../../../test/kit/tools/processes.js';
+import { livingWith, processesWith } from '../../../../test/kit/tools/processes.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
@@ -271,7 +271,8 @@ test('another agent can not go on with a session in the preset full, and nothing
   assert.equal(refused.isError, true, textOf(refused));
   assert.match(textOf(refused), /chooses the preset full for it, which no other agent gets\. Name/);
   assert.equal(readFileSync(journal, 'utf8'), before);
-  assert.equal(textOf(await run({ prompt: 'and now?', sessionId, preset: 'plan' })), 'Done.');
+  const answered = await run({ prompt: 'and now?', sessionId, preset: 'plan' });
+  assert.equal(textOf(answered), `Done.\n[sessionId: ${sessionId}]`);
 });
 
 for (const protocol of chooseRows(['legacy', '2026-07-28'] as const))
@@ -293,11 +294,12 @@ for (const protocol of chooseRows(['legacy', '2026-07-28'] as const))
       ['prompt', 'sessions', 'show'],
     );
     const first = await run('prompt', { prompt: 'write a file', workspace: place.workspace });
-    assert.equal(textOf(first), 'The preset plan only reads.');
     assert.match(progress.join(''), /the model has replied/);
     const { sessionId = '' } = first.structuredContent as { readonly sessionId?: string }; // as `prompt` gives it
+    const name = `[sessionId: ${sessionId}]`;
+    assert.equal(textOf(first), `The preset plan only reads.\n${name}`);
     const second = await run('prompt', { prompt: 'and now?', sessionId });
-    assert.equal(textOf(second), 'Done.');
+    assert.equal(textOf(second), `Done.\n${name}`);
     assert.match(
       textOf(await run('sessions', {})),
       new RegExp(`^${sessionId}  .*  write a file$`, 'm'),
@@ -315,21 +317,30 @@ for (const protocol of chooseRows(['legacy', '2026-07-28'] as const))
     assert.equal((await run('prompt', { prompt: 'x', workspace: 'relative' })).isError, true);
   });
 
-test('when the other agent goes, a running command ends with it', async (t) => {
-  const sleep = uniqueSleep(t);
-  const place = await makeServed(t, [
-    message(call('c1', 'bash', { command: `sleep ${sleep}` })),
-    done,
-  ]);
-  const connection = connect(t, place, 'legacy');
-  const called = connection.call(
-    'prompt',
-    { prompt: 'wait', workspace: place.workspace, preset: 'auto' },
-    { signal: new AbortController().signal, onProgress: () => undefined },
-  );
-  await Promise.all([
-    assert.rejects(called, /is gone/),
-    until('the command runs', () => processesWith(sleep).length > 0).then(() => connection.close()),
-  ]);
-  await until('no process is left', () => processesWith(sleep).length === 0);
-});
+for (const end of ['the other agent goes', 'SIGTERM comes'])
+  test(`when ${end}, a running command ends and its session is closed`, async (t) => {
+    const sleep = uniqueSleep(t);
+    const place = await makeServed(t, [
+      message(call('c1', 'bash', { command: `sleep ${sleep}` })),
+      done,
+    ]);
+    const connection = connect(t, place, 'legacy');
+    const called = connection.call(
+      'prompt',
+      { prompt: 'wait', workspace: place.workspace, preset: 'auto' },
+      { signal: new AbortController().signal, onProgress: () => undefined },
+    );
+    const stop = (): unknown => {
+      if (end !== 'SIGTERM comes') return connection.close();
+      for (const { pid, line } of livingWith(place.workspace))
+        if (line.endsWith('mcp serve')) process.kill(pid, 'SIGTERM');
+      return undefined;
+    };
+    await Promise.all([
+      assert.rejects(called),
+      until('the command runs', () => processesWith(sleep).length > 0).then(stop),
+    ]);
+    await until('no process is left', () => livingWith(place.workspace).length === 0);
+    const journal = path.join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+    assert.match(readFileSync(journal, 'utf8'), /"type":"ShutdownRequested"/);
+  });

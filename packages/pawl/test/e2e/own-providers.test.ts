@@ -19,6 +19,7 @@ import { parse } from 'smol-toml';
 import { startChatServer } from '../../../../test/servers/chat.js';
 import { parseConfig } from '../../src/settings/configuration.js';
 import { warnOfUnknown } from '../../src/settings/connect-model.js';
+import { readOwnProviders } from '../../src/settings/own-providers.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
 import { openWindow } from './window.js';
@@ -120,6 +121,18 @@ test('a key that a file holds must be the user’s alone; a command that gives n
   assert.match(missing.stderr, /No API key found for one\/m\.\n.*export NOT_THERE_KEY=/);
   expectCode(await run(''), 0); // it wants no key
   assert.equal(one.requests.at(-1)?.headers.authorization, undefined);
+});
+
+test('what a table does not say of a model is guessed so that no limit is passed', () => {
+  const prices = { window: 8_191, input_price: 1, output_price: 2 };
+  const factsAt = (api: string): ModelFacts | undefined =>
+    readOwnProviders({ one: { api, base_url: 'https://a.example', models: { m: prices } } })
+      .ownProviders[0]?.models.m;
+  assert.equal(factsAt('chat-completions')?.outputTokensMax, 4_095);
+  assert.deepEqual(
+    ['chat-completions', 'messages'].map((api) => factsAt(api)?.prices?.cacheWrite),
+    [1, 2],
+  );
 });
 
 test('only a provider whose models can be listed is named as a place to look them up', () => {

@@ -507,6 +507,11 @@ test('what a rewind replaced or removed comes back at any later time, and the fi
   expectCode(await runInProcess(place, ['redo', id]), 0);
   expectCode(await runInProcess(place, ['redo', id]), 0);
   assert.equal(read(place, 'src/a.ts'), 'mine\n', 'what a restore replaced is stored, too');
+  const below = { ...place, workspace: join(place.workspace, 'src') };
+  for (const named of ['a.ts', 'src/a.ts'])
+    expectCode(await runInProcess(below, ['checkpoints', id, '--restore', named]), 0);
+  const outside = ['checkpoints', id, '--restore', '/src/a.ts'];
+  expectCode(await runInProcess(place, outside), 2);
   expectCode(await runInProcess(place, ['checkpoints', id, '--restore', 'no.txt']), 2);
   expectCode(await runInProcess(place, ['checkpoints', id, '--at', '3']), 2);
 });

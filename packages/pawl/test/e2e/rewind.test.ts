@@ -102,6 +102,8 @@ test('three wrong turns are taken back with three keys each, and come again with
   await window.sees('There is nothing to go forward to');
   await say('well', 'What now?');
   assert.equal(place.server.requests.at(-1)?.body.messages.length, 13);
+  window.press('/diff session\r');
+  await window.sees('/rewind has taken changes back');
 });
 
 test('the list says what each turn has done; files and conversation can be taken back alone', async (context) => {
@@ -247,6 +249,10 @@ test('a summary is taken back, comes again, and is made anew with a wish', async
   await window.sees('SUMMARY ONE');
   window.press('/compact undo\r');
   await window.sees(/taken back: a summary, its messages are back.* · forward again: \/redo/);
+  window.press('/export talk.md\r');
+  await window.sees(/4 messages in \S*talk\.md/);
+  window.press('/export --force\r');
+  await window.sees('/export --force FILE');
   window.press('/redo\r');
   await window.sees('done again: a summary');
   window.press('/compact redo keep the ports\r');

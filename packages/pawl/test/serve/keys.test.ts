@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { findKey, readKeys } from '@pawl/serve/keys';
 import { NodeMetrics } from '@pawl/serve/metrics';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -12,13 +13,16 @@ import { keyedFlags, nodeKeys as readNodeKeys } from '../../src/commands/serve-k
 /** The keys of a node, and the form of its metrics. */
 
 const nodePlaces = { folders: [], repositories: new Map<string, string>() };
+const noSpending = { charge: () => assert.fail('nothing is asked') };
 const nodeKeys = (
   file: string | undefined,
   variables: NodeJS.ProcessEnv,
   warn: (text: string) => void = assert.fail,
+  check: Parameters<typeof readNodeKeys>[2]['check'] = () => undefined,
 ) =>
   readNodeKeys(file, variables, {
     places: nodePlaces,
+    check,
     warn,
   });
 
@@ -108,6 +112,63 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   assert.equal(findKey(made.source.now(), `Bearer ${made.newToken}`)?.name, 'default');
 });
 
+test('a change of the file that can not be used leaves the keys as they were', (context) => {
+  const folder = temporaryFolder(context, 'changed-keys');
+  const file = path.join(folder, 'keys.json');
+  const write = (...keys: readonly object[]): void =>
+    writeFileSync(file, keysWith(...keys), { mode: 0o600 });
+  const warnings: string[] = [];
+  write({ name: 'ci', token: TOKEN });
+  const { source } = nodeKeys(
+    file,
+    {},
+    (text) => void warnings.push(text),
+    (keys) => {
+      if (keys.some(({ places }) => places !== undefined)) throw new Error('there is no sandbox');
+    },
+  );
+  const names = () => source.now().map(({ name }) => name);
+  write({ name: 'tenant', token: TOKEN, folders: [folder] });
+  assert.deepEqual(names(), ['ci']);
+  assert.match(warnings.join(), /^The keys stay as they were: there is no sandbox$/);
+  rmSync(file);
+  symlinkSync(file, file); // a circle: not even its status can be read
+  assert.deepEqual([names(), names()], [['ci'], ['ci']]);
+  assert.equal(warnings.length, 2, 'one word a change');
+  rmSync(file);
+  write({ name: 'web', token: TOKEN });
+  assert.deepEqual(names(), ['web']);
+});
+
+test('an open session asks no model once another key has a place that its fence lacks', async (context) => {
+  const folder = temporaryFolder(context, 'new-places');
+  const file = path.join(folder, 'keys.json');
+  for (const name of ['one', 'two']) mkdirSync(path.join(folder, name));
+  const keyAt = (name: string) => ({
+    name,
+    token: TOKEN + name,
+    folders: [path.join(folder, name)],
+  });
+  writeFileSync(file, keysWith(keyAt('one')), { mode: 0o600 });
+  const { source } = nodeKeys(file, {}, () => undefined);
+  const open = () => {
+    const { forKey } = keyedFlags(source, nodePlaces, noSpending)('one');
+    const model = forKey.meter(scriptedModel({ replies: [{ text: 'a' }, { text: 'b' }] }));
+    return async (): Promise<string> => {
+      const asking = { instructions: '', tools: [], messages: [] };
+      const pieces = [];
+      for await (const piece of model.stream(asking, new AbortController().signal))
+        pieces.push(piece.type === 'failed' ? piece.error.message : piece.type);
+      return pieces.at(-1) ?? '';
+    };
+  };
+  const ask = open();
+  assert.equal(await ask(), 'completed');
+  writeFileSync(file, keysWith(keyAt('one'), keyAt('two')), { mode: 0o600 });
+  assert.match(await ask(), /^another key has got a place since this session was opened/);
+  assert.equal(await open()(), 'completed', 'a session that is opened now is fenced off');
+});
+
 /** Makes a folder, and a repository in it with a commit. */
 const makeRepository = (folder: string): string => {
   mkdirSync(folder, { recursive: true });
@@ -192,10 +253,12 @@ test('no two keys get places of which one shows what the other has', (context) =
     const { source } = nodeKeys(file, {}, (text) => void warnings.push(text));
     const [one, other] = source.now();
     // the place is hidden from the other key all the same
-    const store = { charge: () => assert.fail('nothing is asked') };
-    const { forKey } = keyedFlags(source, nodePlaces, store)('first');
+    const { forKey } = keyedFlags(source, nodePlaces, noSpending)('first');
     assert.deepEqual(forKey.hidden, [at(place)], name);
-    assert.throws(() => keyedFlags(source, nodePlaces, store)('third'), /key third .* not among/);
+    assert.throws(
+      () => keyedFlags(source, nodePlaces, noSpending)('third'),
+      /key third .* not among/,
+    );
     assert.equal(one?.places?.repositories.get('api'), api, name);
     assert.equal(other?.places?.repositories.size, 0, name);
     assert.equal(other.places.folders.includes(at('none')), false, name);

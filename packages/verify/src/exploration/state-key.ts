@@ -211,7 +211,10 @@ const openKey = ({ conversation, settings }: SessionData): string => {
   return `${holdsResults(conversation) ? 'r' : ''}${long}${userTexts}${other}`;
 };
 
-/** Whether the last message, and those before it, show pictures that were not refused. */
+/**
+ * Whether the last message, and those before it, show pictures that were not refused, and whether
+ * one was refused: all pictures are the same one here, so it is refused wherever it is shown next.
+ */
 const pictureKey = ({ conversation, refusedPictures = [] }: SessionData): string => {
   const isShown = ({ parts }: Message): boolean =>
     parts.some(
@@ -219,7 +222,9 @@ const pictureKey = ({ conversation, refusedPictures = [] }: SessionData): string
         'images' in part && part.images.some(({ sha256 }) => !refusedPictures.includes(sha256)),
     );
   const { closed, open } = conversation;
-  return `${open !== null && isShown(open) ? 'i' : ''}${closed.toArray().some(isShown) ? 'c' : ''}`;
+  const [last, before] = [open !== null && isShown(open), closed.toArray().some(isShown)];
+  const refused = refusedPictures.length > 0;
+  return `${last ? 'i' : ''}${before ? 'c' : ''}${refused ? 'x' : ''}`;
 };
 
 /** The thresholds that the conversation exceeds. */

@@ -4,9 +4,11 @@
  * tells our steps as steps of its table.
  *
  * `ours` and `stands` say which of our states, events and actions its own stand for. The fields
- * of `SeedWords` are explained in project-seed.ts. Of them, `refusals` are the paths for stops that
- * the seed does not know, `supposed` marks a step without a counterpart in ours, `witnesses` are
- * our actions of which one must accompany the action of the seed.
+ * of `SeedWords` are explained in project-seed.ts. Of them, `waits` to `runs` name its events and
+ * actions, `hook: 'hidden'` says that ours ends within its batch, `refusals` are the paths for
+ * stops that the seed does not know, `supposed` marks a step without a counterpart in ours,
+ * `witnesses` are our actions of which one must accompany the action of the seed. Rows `text` stand
+ * in the seed's text, rows `code` in its program only.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';

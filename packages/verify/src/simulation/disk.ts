@@ -84,7 +84,7 @@ const tear = (
     ? Math.max(0, bytes.length - 1)
     : choices.below(bytes.length + 1);
   file.write(bytes.subarray(0, survivingBytes), position);
-  if (!choices.chance(0.3)) return 'none';
+  if (!choices.chance(0.3) || survivingBytes === bytes.length) return 'none';
   // the size was extended, but not every sector got its data
   let hasHole = false;
   for (let start = survivingBytes; start < bytes.length; start += SECTOR_BYTES) {

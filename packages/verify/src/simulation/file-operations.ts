@@ -102,7 +102,8 @@ export class DiskCalls {
   }
 
   open(names: Names, mode: string | number = 'r'): Descriptor {
-    const flags = typeof mode === 'number' ? mode : (FLAGS[mode] ?? 0);
+    const flags = typeof mode === 'number' ? mode : FLAGS[mode];
+    if (flags === undefined) throw new Error(`opening with ${mode} is not simulated`);
     const existing = this.#disk.find(names);
     if (existing !== undefined && (flags & constants.O_EXCL) !== 0)
       throw systemError('EEXIST', names.join('/'));
@@ -196,6 +197,7 @@ export class DiskCalls {
 
   rename(from: Names, to: Names): void {
     const node = this.#get(from);
+    if (this.#disk.find(to) === node) return; // one file: both names stay
     const [source, target] = [this.#disk.getFolder(from), this.#disk.getFolder(to)];
     const put = { name: to.at(-1) ?? '', node };
     const take = { name: from.at(-1) ?? '', node: null };

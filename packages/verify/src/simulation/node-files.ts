@@ -10,7 +10,7 @@
  * `simulateFiles`; and files of the simulated kernel.
  */
 
-import fs from 'node:fs';
+import fs, { constants } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { type Caller, splitPath, systemError } from './disk.js';
 import { type Descriptor, DiskCalls, SimulatedHandle } from './file-operations.js';
@@ -67,9 +67,10 @@ const findPlace = (target: unknown): Place | null => {
   const known = places.get(target);
   if (known !== undefined) return known;
   const existing = findOpenFile(target);
-  if (existing !== undefined) return existing; // not cached: the number means another file later
-  const place = target.startsWith(ROOT) ? findMountedPlace(target.slice(ROOT.length)) : null;
-  places.set(target, place);
+  if (existing !== undefined) return existing; // not cached: it may be closed later
+  const isSimulated = target.startsWith(ROOT);
+  const place = isSimulated ? findMountedPlace(target.slice(ROOT.length)) : null;
+  if (!isSimulated || place !== null) places.set(target, place); // a disk may be mounted later
   return place;
 };
 
@@ -235,7 +236,8 @@ const callNow = (name: string, place: Place, args: readonly unknown[]): unknown 
   // It may have crashed just now. What calls synchronously can only be stopped by an error.
   if (caller.isDead) throw systemError('EIO', `${name} of a process that has ended`);
   caller.block(); // time passes
-  if (name === 'write' && code === null && caller.writesShort()) return writePart(place, args);
+  const isBytes = name === 'write' && typeof args[1] !== 'string';
+  if (isBytes && code === null && caller.writesShort()) return writePart(place, args);
   return perform(name, place, args, code);
 };
 
@@ -285,6 +287,7 @@ const asSync =
   (...args) => {
     const place = findPlace(args[0]);
     if (place !== null) return callNow(name, place, args);
+    refuseRealChange(name, args);
     return (current === null ? undefined : readKernelFile(name, args[0])) ?? original(...args);
   };
 
@@ -294,6 +297,7 @@ const asCallback =
   (...args) => {
     const place = findPlace(args[0]);
     const done = args.at(-1);
+    if (place === null) refuseRealChange(name, args);
     if (place === null || typeof done !== 'function') return original(...args);
     callLater(name, place, args.slice(0, -1)).then(
       (value) => done(null, value),
@@ -340,17 +344,19 @@ export const simulateFiles = (): (() => void) => {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
-/** Operations that a simulated process must not perform on the real system. */
-const CHANGES = new Set([
-  'mkdtemp',
-  'mkdir',
-  'writeFile',
-  'appendFile',
-  'rename',
-  'link',
-  'unlink',
-  'rm',
+/** Operations on paths that a simulated process may perform on the real system. */
+const READS = new Set([
+  ...['access', 'exists', 'lstat', 'opendir', 'readFile', 'readdir', 'readlink', 'realpath'],
+  ...['stat', 'statfs', 'watch'],
 ]);
+
+/** Throws if a simulated process would change a real file. Open files are its output. */
+const refuseRealChange = (name: string, [target, flags]: readonly unknown[]): void => {
+  if (current === null || typeof target !== 'string' || READS.has(name)) return;
+  const changes = constants.O_WRONLY | constants.O_RDWR | constants.O_CREAT;
+  const isRead = typeof flags === 'number' ? (flags & changes) === 0 : (flags ?? 'r') === 'r';
+  if (name !== 'open' || !isRead) throw systemError('EROFS', `${name} ${target}`);
+};
 
 /** Calls the real system synchronously: a simulated process must not wait for real time. */
 const callRealFile = async (
@@ -359,7 +365,7 @@ const callRealFile = async (
   args: readonly unknown[],
 ): Promise<unknown> => {
   const now: unknown = Reflect.get(fs, `${name}Sync`);
-  if (CHANGES.has(name)) throw systemError('EROFS', name);
+  refuseRealChange(name, args);
   return typeof now === 'function' && name !== 'open'
     ? Reflect.apply(now, fs, args)
     : original(...args);
@@ -387,7 +393,7 @@ export const bootAgain = (): void => {
 
 /** Reads a simulated file of the kernel; undefined for other paths. */
 const readKernelFile = (operation: string, path: unknown): string | undefined => {
-  if (path === '/etc/machine-id') return 'simulated';
+  if (path === '/etc/machine-id' && operation === 'readFile') return 'simulated';
   if (typeof path !== 'string' || !path.startsWith('/proc/')) return undefined;
   if (operation === 'readFile' && path.endsWith('/boot_id')) return `boot-${boots}`;
   if (operation === 'readFile' && path.endsWith('/stat'))

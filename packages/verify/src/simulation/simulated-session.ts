@@ -5,7 +5,10 @@
  *    before.
  * 2. Liveness: then the faults end (`isHealed`), a patient user helps, and the session must settle.
  *
- * `violate` reports a broken promise, `noteSituation` a situation that some session must have.
+ * Of the world, `violate` reports a broken promise, `noteSituation` a situation that some session
+ * must have. Of a process (simulated-process.ts), `doing` is its phase, `isQuiet` says that it only
+ * looks and meets no faults, `hasMetDiskFault` that it met one, and `restoreJournal` takes back
+ * what another program did to the journal.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -30,6 +33,7 @@ import type { World } from './world.js';
 
 /** A moment is one planned callback of the simulated time. A session with more loops forever. */
 const MOMENTS_MAX = 8_000;
+/** Of all sessions: the paths of a disk hold the number, and looked-up paths are remembered. */
 let lastProcess = 0;
 
 export class SimulatedSession {
@@ -202,6 +206,7 @@ export class SimulatedSession {
 
   /** Opens the session, or creates it if there is none; tries again after faults. */
   async #openAgain(): Promise<void> {
+    // only a session that no process has: one that ended in this process is opened at once
     if (!this.#isOver || this.#process.state === null) await this.#inspect();
     for (let tries = 1; this.#canContinue(); tries++) {
       this.#isOver = false;

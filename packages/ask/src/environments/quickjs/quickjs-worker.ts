@@ -6,6 +6,8 @@
  * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are
  *    dropped.
  * 3. An uncaught error ends the worker; the environment reports it and starts another one.
+ * 4. After a cell its values are read for the report, which may run code of them: that is a run of
+ *    its own, with number 0, a short time, and no sub-calls.
  */
 
 import { readFileSync } from 'node:fs';
@@ -82,6 +84,7 @@ const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null =
   return texts;
 };
 
+/** Keeps the output for the report. About the first half of what fits there is sent at once. */
 const print = (stream: 'stdout' | 'stderr', text: string): void => {
   const running = current;
   running?.[stream].add(text);

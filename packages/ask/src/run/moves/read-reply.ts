@@ -81,6 +81,7 @@ export const endPlain = (
 type Prompting = RunIn<'PROMPTING'>;
 const isNext = ({ work }: Prompting | RunIn<'EXECUTING'>): boolean => work.kind === 'next';
 
+/** A reply at the limit (`closing`) goes there without a program, too: EXECUTING ends the run. */
 export const hasProgram = (state: Prompting): boolean =>
   isNext(state) && (state.reply.blocks.length > 0 || state.run.closing !== null);
 /** Neither a program nor an answer: the iteration is wasted. */
