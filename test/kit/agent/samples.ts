@@ -239,6 +239,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     changes,
     left: [{ path: 'b.ts', why: 'somebody else changed it' }],
     note: 'src/a.ts is as it was',
+    refs: ['HEAD is at main'],
   },
   Resumed: {
     epoch: 1,

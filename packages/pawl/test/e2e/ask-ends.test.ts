@@ -279,7 +279,7 @@ const scriptOf = (environment: Environment, harms: Harms): Script => {
 
 for (const environment of TRIED) {
   test(`${environment}: programs that loop, hoard, read files, connect or exit hurt nothing and are reported`, async (context) => {
-    const place = makePlace(context, { PAWL_CELL_MS: '1500' });
+    const place = makePlace(context, { PAWL_CELL_MS: '4000' });
     const secret = join(place.workspace, 'secret.txt');
     writeFileSync(secret, SECRET);
     let connections = 0;

@@ -31,12 +31,11 @@ test('a question is answered by a number, in words, or by Escape, and the turn g
   await window.sees('Escape declines');
   window.press('2');
   await until('request 2', () => place.server.requests.length === 2);
-  await window.sees(/user answered: a library|a library[\s\S]*1 2 t n · Escape declines/);
-  await window.sees(/1 2 t n · Escape declines/);
+  await window.sees(/✓ a library[\s\S]*│ Which parser\?[\s\S]*1 2 t n · Escape declines/);
   window.press('t');
   window.press('neither\r');
   await until('request 3', () => place.server.requests.length === 3);
-  await window.sees(/1 2 t n · Escape declines/);
+  await window.sees(/✓ neither[\s\S]*│ Which parser\?[\s\S]*1 2 t n · Escape declines/);
   window.press('\u001b');
   await window.sees('Done.');
   const bodies = place.server.requests.map(({ body }) => body);

@@ -98,7 +98,7 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   assert.match(examples.stdout, /\{"workspace":\{"kind":"(kept|removed)"/);
   assert.match(
     examples.stdout,
-    /"code":"conflict","message":"The workspace .* is there: nothing needs to be moved/,
+    /"code":"conflict","message":"The workspace .* was removed with nothing lost/,
   );
   assert.doesNotMatch(examples.stdout, /"code":"(?!conflict)/);
 

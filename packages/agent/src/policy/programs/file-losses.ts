@@ -67,7 +67,7 @@ const readOption = (word: string, valued: readonly string[]): ReadOption => {
   const isLong = name.startsWith('--');
   const option =
     names.find((one) => valued.includes(one)) ??
-    valued.find((one) => isLong && name.length > 3 && one.startsWith(name));
+    valued.find((one) => isLong && name.length > 2 && one.startsWith(name));
   if (isLong || option !== undefined) return { text: name, option, value };
   const letters = word.slice(1, hasClusters ? undefined : 2);
   const at = [...letters].findIndex((letter) => valued.includes(`-${letter}`)) + 1;
@@ -112,7 +112,7 @@ export const hasOption = (args: Arguments, options: string): boolean =>
   args.options.some((word) =>
     listWords(options).some((option) =>
       word.startsWith('--')
-        ? word.length > 3 && option.startsWith(word)
+        ? word.length > 2 && option.startsWith(word)
         : option.length === 2 && word.includes(option.slice(1)),
     ),
   );
