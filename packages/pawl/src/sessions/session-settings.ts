@@ -5,6 +5,7 @@
 
 import {
   defaultSettings,
+  eachLimit,
   isLimited,
   type Limits,
   type Settings,
@@ -150,15 +151,12 @@ export const prepareFromFlags = async (
     ...readLimits(flags),
   };
   // From weak to strong: the defaults, the profile, the configuration, and flags. Limits of a
-  // resumed session count where they are lower, but for those of the profile and of typed flags.
+  // resumed session count where they are lower, but not against a profile or flags typed for it.
+  const typed = sessionFlags(typedFlags, place);
+  const chosen = { ...(typed.profile === undefined ? {} : profileLimits), ...readLimits(typed) };
+  const narrower = before === null ? fresh : narrowerLimits(fresh, before.limits);
   const limits =
-    before === null
-      ? fresh
-      : {
-          ...narrowerLimits(fresh, before.limits), // of each limit the lower one
-          ...profileLimits,
-          ...readLimits(sessionFlags(typedFlags, place)),
-        };
+    before === null ? fresh : eachLimit((name) => (name in chosen ? fresh : narrower)[name]);
   refuseUnpriced(model, limits, flags);
   return { flags, workspace, before, model, fallback, limits, profile };
 };
@@ -183,10 +181,10 @@ export const chooseSettings = (
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
   const settings = {
-    ...modelCallSettings(flags),
     ...(effort === null ? {} : { effort }),
     queueOnCancel: chooseQueueOnCancel(place, flags),
     ...profile,
+    ...modelCallSettings(flags),
     ...readAfterTools(flags),
     ...(hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) }),
     // those of the configuration files now; absent is none, also for a resumed session
@@ -293,13 +291,14 @@ const readProfileLimits = (
   warn: Warn,
 ): Partial<Limits> => {
   const { limits } = profile;
-  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined)
-    return limits ?? {};
+  if (limits === undefined) return {};
+  const { usd, ...others } = limits;
+  if (!isLimited(usd) || flags.maxUsd !== undefined) return limits;
   if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
   warn(
-    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is ` +
+    `the profile ${flags.profile} stops at $${usd}, but the price of ${model.id} is ` +
       'unknown: that limit is left out. Limit the session with --max-tokens, --max-rounds or ' +
       '--max-minutes.',
   );
-  return { ...limits, usd: 'unlimited' };
+  return others;
 };
