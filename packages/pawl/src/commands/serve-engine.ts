@@ -288,8 +288,8 @@ type SettledFlags = RunFlags & Configured;
  * The folder for calls of a model: any node makes them, also one without the session's workspace.
  */
 const modelFolder = (workspace: string): string => {
-  const isHere = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true;
-  return isHere ? workspace : process.cwd();
+  const isFolder = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isFolder ? workspace : process.cwd();
 };
 
 /** Hands on each text once: a session is equipped again and again. */
@@ -365,8 +365,11 @@ const withServers = (
 ): SessionDependencies => ({
   ...dependencies,
   async close(isFailed) {
-    await servers.close();
-    await dependencies.close?.(isFailed);
+    try {
+      await servers.close();
+    } finally {
+      await dependencies.close?.(isFailed);
+    }
   },
 });
 
@@ -412,7 +415,9 @@ const equipSession = async (
   warn: Warn,
 ): Promise<SessionDependencies> => {
   const { settings, isNew, isHere, sessionId } = session;
-  const workspace = modelFolder(settings.workspace);
+  const workspace = isHere
+    ? sessionWorkspace(settings.workspace, 'Put the folder back.')
+    : modelFolder(settings.workspace);
   const ignore = (): void => undefined; // `prepare` has warned
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
   const settled = await withConfig(isNew ? flags : flagsToEquip(flags), workspace, how);
@@ -436,11 +441,17 @@ const equipSession = async (
     : await modelTools(model, settled);
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
-  const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
+  const hasHooks = userHooks.length + projectHooks.length > 0;
+  const isBound = isHere && (servers !== null || hasHooks);
   const agent = createEngineAgent({ model, settled, prompts, tools, isBound, warn });
-  const dependencies = await agent.equip(session);
+  const equipped = await attempt(() => agent.equip(session));
+  if (equipped.kind === 'fault') {
+    await servers?.close();
+    throw equipped.fault;
+  }
+  const dependencies = equipped.value;
   if (servers === null) return dependencies;
-  // of a new session only the header is made now, and its servers are closed again
+  // of a new session only the header is made now: nothing is connected for it
   if (!isNew) setImmediate(() => servers.connect());
   return withServers(dependencies, servers);
 };
