@@ -15,7 +15,7 @@ const CHARACTERS_MORE = 100_000;
 export const longText = (text: string, kind: string): HTMLElement => {
   const pre = make(
     'pre',
-    { class: kind, tabindex: kind === 'code' ? 0 : null },
+    { class: kind, tabindex: kind.startsWith('code') ? 0 : null },
     text.slice(0, CHARACTERS_AT_ONCE),
   );
   if (text.length <= CHARACTERS_AT_ONCE) return pre;
@@ -36,9 +36,13 @@ export const longText = (text: string, kind: string): HTMLElement => {
 
 const DIFF_ROWS_AT_ONCE = 300;
 
-const diffRow = (line: string): HTMLElement => {
+/** Two lines are a head; a removed line can look like one of them. */
+const isHead = (first = '', second = ''): boolean =>
+  first.startsWith('--- ') && second.startsWith('+++ ');
+
+const diffRow = (line: string, index: number, lines: readonly string[]): HTMLElement => {
   const kind =
-    line.startsWith('+++') || line.startsWith('---')
+    isHead(line, lines[index + 1]) || isHead(lines[index - 1], line)
       ? 'head'
       : line.startsWith('@@')
         ? 'hunk'
@@ -69,12 +73,14 @@ export const drawDiff = (diff: string): HTMLElement => {
 };
 
 /** A command as a shell shows it. */
-export const drawCommand = (command: string): HTMLElement =>
-  make('pre', { class: 'code shell', tabindex: 0 }, command.slice(0, CHARACTERS_MORE));
+export const drawCommand = (command: string): HTMLElement => longText(command, 'code shell');
 
-/** Code, bold, italic and links of one line. A link shows its address. */
+/**
+ * Code, bold, italic and links of one line. A link shows its address. The bounds keep a hostile text
+ * from being searched to its end from each of its characters.
+ */
 const INLINE =
-  /(`+)([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]+)\]\(([^()\s]+)\)/g;
+  /(`{1,8})([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]{1,500})\]\(([^()\s]+)\)/g;
 
 export const drawInline = (text: string): readonly (Node | string)[] => {
   const nodes: (Node | string)[] = [];
