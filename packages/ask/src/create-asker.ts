@@ -207,7 +207,7 @@ class JournaledAsker implements Asker {
       const { settings } = journal.header;
       refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
       if (goesOn) this.#refuseOtherPolicy(settings);
-      if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
+      if (goesOn) await verifyInputs(settings, this.#options.journals.blobs);
       // a finished run needs no environment that works
       const kind = await (goesOn ? this.#findWorking : this.#find)(settings.environment);
       // As they were when the run began, whatever this version of the program would write.
