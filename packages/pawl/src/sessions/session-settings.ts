@@ -180,6 +180,7 @@ export const chooseSettings = (
   const effort = readEffort(flags);
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
+  // from weak to strong
   const settings = {
     ...(effort === null ? {} : { effort }),
     queueOnCancel: chooseQueueOnCancel(place, flags),
@@ -192,17 +193,18 @@ export const chooseSettings = (
     limits,
     onAsk: chooseOnAsk(place, preset, readOnAsk(flags)),
   };
-  return { preset, sandbox: chooseSandboxLevel(typedFlags, flags, preset), settings };
+  return { preset, sandbox: chooseSandboxLevel(typedFlags, flags, preset, place), settings };
 };
 
 /**
- * The sandbox level that the user chose. The preset `full` has none. Only a flag can widen the
- * read-only level of the preset `plan`; a level in a configuration file can't.
+ * The sandbox level that the user chose. The preset `full` has none. Only a flag typed for the
+ * session can widen the read-only level of the preset `plan`.
  */
 const chooseSandboxLevel = (
   typedFlags: RunFlags,
   all: RunFlags,
   preset: Preset,
+  place: Place,
 ): SandboxLevel | null => {
   if (preset === 'full') {
     const typed = readSandbox(typedFlags) ?? 'off';
@@ -215,7 +217,7 @@ const chooseSandboxLevel = (
   const chosen = readSandbox(all);
   if (all.forKey?.isConfined === 'yes') refuseUnfenced(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
-  return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
+  return preset === 'plan' && widens ? readSandbox(sessionFlags(typedFlags, place)) : chosen;
 };
 
 /**
