@@ -35,6 +35,7 @@ export const longText = (text: string, kind: string): HTMLElement => {
 };
 
 const DIFF_ROWS_AT_ONCE = 300;
+const DIFF_ROWS_MORE = 5_000;
 
 /** Two lines are a head; a removed line can look like one of them. */
 const isHead = (first = '', second = ''): boolean =>
@@ -62,12 +63,14 @@ export const drawDiff = (diff: string): HTMLElement => {
     { class: 'code diff', tabindex: 0 },
     ...lines.slice(0, DIFF_ROWS_AT_ONCE).map(diffRow),
   );
-  const rest = lines.slice(DIFF_ROWS_AT_ONCE);
-  if (rest.length === 0) return pre;
-  const label = `Show ${plural(rest.length, 'more row')}`;
-  const more = button(label, { class: 'more' }, () => {
-    pre.append(...rest.map(diffRow));
-    more.remove();
+  let shown = DIFF_ROWS_AT_ONCE;
+  if (lines.length <= shown) return pre;
+  const label = (): string => `Show more: ${plural(lines.length - shown, 'row')} left`;
+  const more = button(label(), { class: 'more' }, () => {
+    pre.append(...lines.slice(shown, shown + DIFF_ROWS_MORE).map(diffRow));
+    shown += DIFF_ROWS_MORE;
+    if (shown >= lines.length) more.remove();
+    else more.textContent = label();
   });
   return make('div', {}, pre, more);
 };

@@ -15,7 +15,7 @@ import type { FiniteModel } from '@pawl/machine/explorer/explore';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import { brokenRule, requiredRequestFaults, stateFaults, stepFaults } from '../invariants.js';
-import type { Projection, ProjectionEdge } from '../projections/projection.js';
+import { isRefused, type Projection, type ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
 import { chargeFor, noCharges } from './charges.js';
 import { type Configuration, createReply } from './configuration.js';
@@ -132,10 +132,9 @@ const take = (
     ...stepFaults(before, event, taken),
     ...requiredRequestFaults(before, event, taken),
   ];
-  // A refused event is not a step of any seed's machine.
-  const isRefused =
-    taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
-  const cursors = isRefused ? node.cursors : follow(node, event, taken, projections, faults, seen);
+  const cursors = isRefused(before, taken)
+    ? node.cursors
+    : follow(node, event, taken, projections, faults, seen);
   const charged = hasCharges ? chargeFor(node, label, taken) : null;
   faults.push(...(charged?.faults ?? []));
   const charges = charged?.charges ?? node.charges;
