@@ -79,8 +79,8 @@ export const drawDiff = (diff: string): HTMLElement => {
 export const drawCommand = (command: string): HTMLElement => longText(command, 'code shell');
 
 /**
- * Code, bold, italic and links of one line. A link shows its address. The bounds keep a hostile text
- * from being searched to its end from each of its characters.
+ * Code, bold, italic and links of one line. A link shows its address. The bounds keep a hostile
+ * text from being searched to its end from each of its characters.
  */
 const INLINE =
   /(`{1,8})([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]{1,500})\]\(([^()\s]+)\)/g;
