@@ -180,7 +180,8 @@ export class LiveClient {
 
   /**
    * Waits for an answer as long as the process lives: it may take its time for one request, while
-   * it answers another. Rejects with Silent otherwise.
+   * it answers another. Rejects with Silent if a signal has stopped it, or if it answers no other
+   * one: at once if it is idle, and after some tries if it works.
    */
   async #awaitAnswer<T>(
     start: (signal: AbortSignal) => Promise<T>,

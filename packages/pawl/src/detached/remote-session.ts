@@ -136,7 +136,8 @@ export const followStream = async (
 
 /**
  * Asks the user here what a server asks, until somebody has answered. `serverQuestion` is answered
- * when the number of the question is another than `after`, or after some time (own-requests.ts).
+ * when the number of the question is another than `after`, or after some time; `ended` says how the
+ * question before it ended (own-requests.ts).
  */
 const followServerQuestions = async (
   client: LiveClient,
@@ -250,6 +251,7 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
     rewind: (request) => client.call('rewind', { request }),
     redo: () => client.call('redo', {}),
     undoCompaction: () => client.call('undoCompaction', {}),
+    // its process stores the files before the first and after the last such command
     async whileUserRuns(command) {
       await client.call('userBegins', {});
       try {
