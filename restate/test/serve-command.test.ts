@@ -72,6 +72,7 @@ test('a node on the engine drains with nothing lost, and after a crash its sessi
       command('c1', 'touch begun; until test -e go; do sleep 0.05; done; echo over > over'),
       message(text('Drained.')),
       command('c2', 'touch begun-2; until test -e go-2; do sleep 0.05; done; echo over > over-2'),
+      command('c3', 'touch begun; sleep 5'),
       message(text('The command is found.')),
       message(text('The engine is back.')),
     ],
@@ -104,12 +105,23 @@ test('a node on the engine drains with nothing lost, and after a crash its sessi
   const second = await serve(place, firstPort);
   await second.client.send(id, { text: 'run again' });
   await until('the command runs', () => existsSync(fileOf('begun-2')));
+  // the folder of another session goes while its command runs
+  const lostFolder = fileOf('lost');
+  mkdirSync(lostFolder);
+  const lostId = await second.client.create(lostFolder);
+  await second.client.send(lostId, { text: 'run here' });
+  await until('the command runs', () => existsSync(path.join(lostFolder, 'begun')));
   second.running.child.kill('SIGKILL');
   await second.running.ended;
   // The command outlives its node, and ends while nobody is there.
   writeFileSync(fileOf('go-2'), '');
   await until('the command ends', () => existsSync(fileOf('over-2')));
+  rmSync(lostFolder, { recursive: true });
   const third = await serve(place, firstPort);
+  const lost = await third.client.events(lostId);
+  await lost.until('the fault', (one) =>
+    /The workspace \S+ can't be opened: .*Put the folder/.test(JSON.stringify(one)),
+  );
   const going = await third.client.events(id, last);
   await going.until(
     'the answer',
@@ -128,7 +140,7 @@ test('a node on the engine drains with nothing lost, and after a crash its sessi
   assert.equal(again.entries.filter(({ event }) => event.type === 'UserInput').length, 1);
   assert.deepEqual(
     place.server.requests.map(({ fault }) => fault),
-    [null, null, null, null, null, null],
+    [null, null, null, null, null, null, null],
   );
   third.running.child.kill('SIGTERM');
   assert.equal((await third.running.ended).code, 0, third.running.stderr());

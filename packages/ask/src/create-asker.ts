@@ -206,7 +206,8 @@ class JournaledAsker implements Asker {
     const started = await attempt(async () => {
       const { settings } = journal.header;
       refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
-      if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
+      if (goesOn) this.#refuseOtherPolicy(settings);
+      if (goesOn) await verifyInputs(settings, this.#options.journals.blobs);
       // a finished run needs no environment that works
       const kind = await (goesOn ? this.#findWorking : this.#find)(settings.environment);
       // As they were when the run began, whatever this version of the program would write.
@@ -220,6 +221,17 @@ class JournaledAsker implements Asker {
     // Report the first failure; a second one, from closing the journal, is ignored.
     await attempt(() => journal.close());
     throw started.fault;
+  }
+
+  /** A run asks the policy before every call or never: it can't begin or end in the middle. */
+  #refuseOtherPolicy({ userPolicy }: AskSettings): void {
+    const isMissing = this.#options.policy === undefined;
+    if (isMissing === (userPolicy === 'no')) return;
+    throw new Error(
+      isMissing
+        ? 'the run began with a policy: resume it with an asker that has one'
+        : 'the run began without a policy, so none is asked: resume it with an asker without one',
+    );
   }
 
   readonly #find = async (written: WrittenEnvironment): Promise<EnvironmentKind> => {

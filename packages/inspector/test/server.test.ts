@@ -6,6 +6,7 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
+  rmSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -13,7 +14,7 @@ import { copyFile, stat } from 'node:fs/promises';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { journalPath } from '@pawl/agent/journal/state-folder';
+import { journalPath, markPath } from '@pawl/agent/journal/state-folder';
 import type { Entry } from '@pawl/agent/ports/journal';
 import { createRedactor } from '@pawl/agent/secrets/redactor';
 import { settingsFrom } from '../../../test/kit/agent/trace-player.js';
@@ -213,7 +214,9 @@ describe('the server of the inspector', () => {
     }
     const file = journalPath(folder, 'torn');
     const { size } = await stat(file);
-    truncateSync(file, size - 9); // a writer in the middle of its line
+    // a writer in the middle of its line, which the mark does not name yet
+    truncateSync(file, size - 9);
+    rmSync(markPath(file));
     let restarted = 0;
     const following = feed(dataOf(inspector, 'torn', 'feed'), (pieces) => {
       if (restarted === 0 && entriesOf(pieces).length === 4) {
@@ -232,6 +235,27 @@ describe('the server of the inspector', () => {
     );
     assert.equal(entriesOf(pieces).length, 7);
     assert.match(JSON.stringify(pieces.at(-1)), /damaged at line 9/);
+  });
+
+  it('calls zeros after a power loss no damage, but a file that was cut', async (context) => {
+    const { inspector, folder } = await serve(context);
+    const stored = await StoredSession.create(folder, 'zeros', settingsFrom(''));
+    await stored.add(eventsOf(STORY).slice(0, 5));
+    const file = journalPath(folder, 'zeros');
+    await stored.journal.close();
+    const before = readFileSync(file, 'utf8').trimEnd().lastIndexOf('\n') + 1;
+    appendFileSync(file, Buffer.alloc(64));
+    let isCut = false;
+    const cut = await feed(dataOf(inspector, 'zeros', 'feed'), (pieces) => {
+      if (!isCut && caughtUp(pieces)) truncateSync(file, before);
+      isCut ||= caughtUp(pieces);
+      return pieces.some(({ kind }) => kind === 'damaged');
+    });
+    assert.deepEqual(
+      new Set(cut.map(({ kind }) => kind)),
+      new Set(['entries', 'restart', 'damaged']),
+    );
+    assert.match(JSON.stringify(cut.at(-1)), /the file was cut: entry 5/);
   });
 
   it('waits for a slow reader, and leaves neither listeners nor an open journal behind', async (context) => {

@@ -32,10 +32,10 @@ const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, 
 
 /**
  * The edits that make a declaration repeatable; without a value a variable begins undefined anew.
+ * Without a semicolon behind them, a bracket on the next line would continue the statement.
  */
 const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
   if (statement.type === 'ClassDeclaration' && statement.id) {
-    // Without the semicolon, a bracket on the next line would continue this statement.
     return [insert(statement.start, `var ${statement.id.name} = `), insert(statement.end, ';')];
   }
   if (statement.type !== 'VariableDeclaration') return [];
@@ -44,7 +44,7 @@ const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
   const keyword = { start, end: start + kind.length, text: 'var' };
   const initializers = declarations
     .filter((one) => !one.init)
-    .map((one) => insert(one.end, ' = void 0'));
+    .map((one) => insert(one.end, one === declarations.at(-1) ? ' = void 0;' : ' = void 0'));
   return [keyword, ...initializers];
 };
 
@@ -91,10 +91,21 @@ const isNode = (value: unknown): value is AnyNode =>
 const getChildren = (node: AnyNode): readonly AnyNode[] =>
   Object.values(node).flat().filter(isNode);
 
-const hasAwait = (node: AnyNode): boolean =>
-  node.type === 'AwaitExpression' ||
-  node.type === 'YieldExpression' ||
-  getChildren(node).some(hasAwait);
+/** Visits a tree; `visit` returns whether to go on below. No recursion: a long sum is a deep tree. */
+const walk = (root: AnyNode, visit: (node: AnyNode) => boolean): void => {
+  const nodes = [root];
+  for (let node = nodes.pop(); node !== undefined; node = nodes.pop())
+    if (visit(node)) for (const child of getChildren(node)) nodes.push(child);
+};
+
+const hasAwait = (root: AnyNode): boolean => {
+  let isFound = false;
+  walk(root, ({ type }) => {
+    isFound ||= type === 'AwaitExpression' || type === 'YieldExpression';
+    return !isFound;
+  });
+  return isFound;
+};
 
 /** The model call in a node; null unless it is a call with one argument, the prompt. */
 const readQuery = (node: AnyNode | null | undefined): Query | null => {
@@ -165,6 +176,13 @@ const batchEdits = (node: AnyNode): readonly SourceEdit[] | null => {
   ];
 };
 
-/** The edits that rewrite such calls into batches, in source order. */
-const parallelEdits = (node: Program | AnyNode): readonly SourceEdit[] =>
-  batchEdits(node) ?? getChildren(node).flatMap(parallelEdits);
+/** The edits that rewrite such calls into batches. */
+const parallelEdits = (cell: Program): readonly SourceEdit[] => {
+  const edits: SourceEdit[] = [];
+  walk(cell, (node) => {
+    const batch = batchEdits(node);
+    edits.push(...(batch ?? []));
+    return batch === null;
+  });
+  return edits;
+};

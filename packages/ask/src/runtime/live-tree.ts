@@ -163,14 +163,14 @@ const checkVerdict = (verdict: StopVerdict): StopVerdict => {
 };
 
 /**
- * Asks the user's policy. If the policy fails, the run stops, so that a bug can't allow a forbidden
- * call.
+ * Asks the user's policy. If the policy fails, is missing or gives no verdict, the run stops, so
+ * that a bug can't allow a forbidden call.
  */
 const askPolicy = async (
   { node, policyId, facts }: AskPolicy,
   { policy, post }: TreePerformers,
 ): Promise<void> => {
-  const asked = await attempt(() => policy?.(facts) ?? { kind: 'go' as const });
+  const asked = await attempt(() => policy?.(facts) ?? failed('it gave no verdict'));
   const verdict = asked.kind === 'done' ? checkVerdict(asked.value) : failed(asked.fault.message);
   post({ type: 'PolicyAnswered', node, policyId, verdict });
 };

@@ -5,7 +5,7 @@ import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { openRegular } from '@pawl/agent/platform/files';
 import type { Blobs } from '@pawl/agent/ports/journal';
-import type { InputFile } from '../ports.js';
+import type { AskSettings, InputFile } from '../ports.js';
 import type { InputFacts } from '../run/settings.js';
 
 /** Maximum size of all inputs of a run together. */
@@ -226,14 +226,22 @@ const changed = (name: string): InputError =>
       'as it was, or ask anew.',
   );
 
+const notStored = (name: string): InputError =>
+  new InputError('changed', name, `The text of the input ${name} is no longer stored: ask anew.`);
+
 /** Rejects with InputError if an input has changed since the run began. */
-export const verifyInputs = async (files: readonly InputFile[], blobs: Blobs): Promise<void> => {
-  for (const { path: file, bytes, sha256 } of files) {
+export const verifyInputs = async (
+  { files, inputs }: Pick<AskSettings, 'files' | 'inputs'>,
+  blobs: Blobs,
+): Promise<void> => {
+  for (const [index, { path: file, bytes, sha256 }] of files.entries()) {
     if (file === null) {
-      if ((await blobs.get(sha256)) === undefined) throw changed(sha256);
+      if ((await blobs.get(sha256)) === undefined) throw notStored(inputs[index]?.name ?? sha256);
       continue;
     }
-    const now = await measureOne(file, 0);
+    const now = await measureOne(file, 0).catch((error: unknown) => {
+      throw error instanceof InputError && error.kind === 'tooLarge' ? changed(file) : error;
+    });
     if (now.bytes !== bytes || now.sha256 !== sha256) throw changed(file);
   }
 };

@@ -9,7 +9,7 @@
  *    reserve does not fit waits until another one ends. A call may start alone even if its worst
  *    case does not fit: it then has what is left as its cap, and its reply may only be as long as
  *    the cap pays for. So a run never spends above its limit in dollars. Runs of older journals
- *    have no caps, and limits in tokens are not capped: they may be crossed by one reply.
+ *    have no caps, and limits in tokens are not capped: the replies of open calls may cross them.
  * 3. If costs are estimates, actual costs of earlier calls of the same kind count, too: the mean
  *    for the usual cost, the maximum for the worst case. The first call of a kind then starts
  *    alone. Sub-calls leave each ancestor the usual cost of its next call, so that it can still

@@ -128,7 +128,7 @@ export const outcomeOf = (tree: Tree): Outcome | null => {
 // A prompt that is asked again counts as one piece. The last result of it decides: a later answer
 // fills a missing piece, and a piece is missing again if its prompt is asked again in vain.
 
-/** `refused`: a limit stopped the call. `failed`: anything else. */
+/** `refused`: a limit in dollars or tokens stopped the call. `failed`: anything else. */
 export type Unanswered = { readonly kind: 'refused' | 'failed'; readonly why: string };
 
 type PieceCounts = {
@@ -179,7 +179,7 @@ export type Pieces = {
   /** All prompts of sub-calls; a repeated one counts each time. */
   readonly asked: number;
   readonly answered: number;
-  /** Prompts without an answer because a limit stopped the call. */
+  /** Prompts without an answer because a limit in dollars or tokens stopped the call. */
   readonly refused: number;
   /** Prompts without an answer for another reason. */
   readonly failed: number;

@@ -7,8 +7,14 @@ const rows: readonly (readonly [title: string, given: string, then: string])[] =
   [
     'a let without a value sets the name to nothing',
     'let a, b = 1, c',
-    'var a = void 0, b = 1, c = void 0',
+    'var a = void 0, b = 1, c = void 0;',
   ],
+  [
+    'a let without a value ends before a line that begins with a bracket',
+    'let a\n[1].map(f)',
+    'var a = void 0;\n[1].map(f)',
+  ],
+  ['a long sum', `let a = 0${' + 1'.repeat(3_000)}`, `var a = 0${' + 1'.repeat(3_000)}`],
   ['a var without a value leaves the name as it is', 'var a', 'var a'],
   ['patterns stay patterns', 'const { a, b: [c = 1] } = d', 'var { a, b: [c = 1] } = d'],
   [
@@ -56,7 +62,7 @@ const rows: readonly (readonly [title: string, given: string, then: string])[] =
     'let a = await b; for await (const c of d) e(c)',
     'var a = await b; for await (const c of d) e(c)',
   ],
-  ['lines stay where they are', 'let a\n\n\nconst b =\n1', 'var a = void 0\n\n\nvar b =\n1'],
+  ['lines stay where they are', 'let a\n\n\nconst b =\n1', 'var a = void 0;\n\n\nvar b =\n1'],
 ];
 
 const failing: readonly (readonly [

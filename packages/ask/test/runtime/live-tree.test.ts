@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
+import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import {
   answers,
   askAbout,
@@ -21,6 +22,7 @@ import type { AskTypes, EnvironmentKind, Subcall } from '../../src/ports.js';
 import type { CellReport, PastCell } from '../../src/run/cell-types.js';
 import type { StopFacts } from '../../src/run/stop-policies.js';
 import { digestTexts } from '../../src/run/text-hash.js';
+import type { StopPolicy } from '../../src/runtime/model-calls.js';
 import { restoreVariables } from '../../src/runtime/run-environments.js';
 
 /** A tree while it is open: every effect after its event, limits, policies, and a journal that fails. */
@@ -131,6 +133,29 @@ test('the user’s policy is asked before every call, and its word counts', asyn
     seen.map(({ iterations }) => iterations),
     [0, 1, 2],
   );
+});
+
+test('a policy that returns nothing stops the run', async (context) => {
+  const policy: StopPolicy = () => undefined as never;
+  const { run } = await askAbout(context, 'abc', { asker: { policy } });
+  const outcome = await run.outcome;
+  assert.ok(outcome.status === 'stopped');
+  assert.match(outcome.message, /the policy failed: it gave no verdict/);
+});
+
+test('a run that began with a policy is not resumed without one, nor the other way round', async (context) => {
+  const journals = memoryRuns();
+  const policy: StopPolicy = () => ({ kind: 'go' });
+  for (const [began, later, why] of [
+    [{ policy }, {}, /began with a policy/],
+    [{}, { policy }, /began without a policy/],
+  ] as const) {
+    const model = scriptedModel({ replies: [{ text: program('llm_query("slow")') }] });
+    const { run } = await askAbout(context, 'abc', { journals, model, asker: began });
+    await run.close();
+    const asker = createAsker({ model, journals, environments, ...later });
+    await assert.rejects(asker.resume(run.id), why);
+  }
 });
 
 test('a policy that fails stops the run, and is named', async (context) => {

@@ -19,7 +19,11 @@ import {
 const { blobs } = memoryRuns();
 const measureInputs = (sources: readonly InputSource[], workspace = '/') =>
   measureIn(sources, { workspace, blobs });
-const verifyInputs = (files: readonly InputFile[]) => verifyIn(files, blobs);
+const verifyInputs = (files: readonly InputFile[]) =>
+  verifyIn(
+    { files, inputs: files.map(() => ({ name: 'notes', type: 'text', characters: 1 })) },
+    blobs,
+  );
 
 const sum = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -192,6 +196,7 @@ test('texts and JSON from memory are kept as blobs', async () => {
   await verifyInputs(files);
   await assert.rejects(verifyInputs([{ path: null, bytes: 1, sha256: 'none' }]), {
     kind: 'changed',
+    message: 'The text of the input notes is no longer stored: ask anew.',
   });
   await assert.rejects(measureInputs([{ json: undefined, name: 'nothing' }]), { kind: 'notText' });
 });

@@ -1,7 +1,11 @@
 /** Charts of machines, and the way of a session through the states of a chart. */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
-import type { Projection, ProjectionCursor } from '@pawl/verify/projections/projection';
+import {
+  isRefused,
+  type Projection,
+  type ProjectionCursor,
+} from '@pawl/verify/projections/projection';
 
 /** `onward`: work continues. `stopped`: a turn ends early. `closed`: the session ends. */
 export type ArrowKind = 'onward' | 'stopped' | 'closed';
@@ -117,6 +121,7 @@ const projectionTracer = (projection: Projection): Tracer => {
   return {
     begin: projection.begin.state,
     trace(step) {
+      if (isRefused(step.before, step)) return { hops: [], state: cursor.state };
       const projected = projection.project(cursor, step.before, step.event, step);
       ({ cursor } = projected);
       const hops = projected.steps

@@ -158,13 +158,14 @@ class MessageView {
         const heading =
           call?.title === undefined || call.title === '' ? shortInput(part) : call.title;
         const shown = textField(part.input, 'command') === null ? heading : '';
+        const diff = call?.end?.diff ?? null;
         return make(
           'div',
           { class: 'part call' },
           make('strong', { class: 'tool' }, part.tool),
           ' ',
           make('code', { class: 'title' }, shown),
-          inputView(part, call?.end?.diff ?? null),
+          ...inputView(part, heading, diff),
         );
       }
       case 'result': {
@@ -235,17 +236,21 @@ const textField = (input: CallPart['input'], name: string): string | null => {
 };
 
 /** What a call wants, as one reads it: a command, a change, or its input. */
-const inputView = (part: CallPart, diff: string | null): HTMLElement | null => {
-  if (part.rawInput !== undefined) return longText(part.rawInput, 'code');
-  if (diff !== null && diff !== '') return drawDiff(diff);
-  const { input } = part;
-  const command = textField(input, 'command');
-  if (command !== null) return drawCommand(command);
-  const names = Object.keys(input);
-  if (names.length === 0) return null;
-  // One short text is said in the heading.
-  if (names.length === 1 && shortInput(part) !== '') return null;
-  return longText(JSON.stringify(input, null, 2), 'code');
+const inputView = (
+  part: CallPart,
+  heading: string,
+  diff: string | null,
+): readonly HTMLElement[] => {
+  if (part.rawInput !== undefined) return [longText(part.rawInput, 'code')];
+  if (diff !== null && diff !== '') return [drawDiff(diff)];
+  const command = textField(part.input, 'command');
+  const { command: _, ...others } = part.input;
+  const rest = command === null ? part.input : others;
+  const isSaid = Object.values(rest).every((value) => value === heading);
+  return [
+    ...(command === null ? [] : [drawCommand(command)]),
+    ...(isSaid ? [] : [longText(JSON.stringify(rest, null, 2), 'code')]),
+  ];
 };
 
 /** The file or the pattern of a call whose record has no title. */

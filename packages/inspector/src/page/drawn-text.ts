@@ -15,7 +15,7 @@ const CHARACTERS_MORE = 100_000;
 export const longText = (text: string, kind: string): HTMLElement => {
   const pre = make(
     'pre',
-    { class: kind, tabindex: kind === 'code' ? 0 : null },
+    { class: kind, tabindex: kind.startsWith('code') ? 0 : null },
     text.slice(0, CHARACTERS_AT_ONCE),
   );
   if (text.length <= CHARACTERS_AT_ONCE) return pre;
@@ -35,10 +35,15 @@ export const longText = (text: string, kind: string): HTMLElement => {
 };
 
 const DIFF_ROWS_AT_ONCE = 300;
+const DIFF_ROWS_MORE = 5_000;
 
-const diffRow = (line: string): HTMLElement => {
+/** Two lines are a head; a removed line can look like one of them. */
+const isHead = (first = '', second = ''): boolean =>
+  first.startsWith('--- ') && second.startsWith('+++ ');
+
+const diffRow = (line: string, index: number, lines: readonly string[]): HTMLElement => {
   const kind =
-    line.startsWith('+++') || line.startsWith('---')
+    isHead(line, lines[index + 1]) || isHead(lines[index - 1], line)
       ? 'head'
       : line.startsWith('@@')
         ? 'hunk'
@@ -58,23 +63,27 @@ export const drawDiff = (diff: string): HTMLElement => {
     { class: 'code diff', tabindex: 0 },
     ...lines.slice(0, DIFF_ROWS_AT_ONCE).map(diffRow),
   );
-  const rest = lines.slice(DIFF_ROWS_AT_ONCE);
-  if (rest.length === 0) return pre;
-  const label = `Show ${plural(rest.length, 'more row')}`;
-  const more = button(label, { class: 'more' }, () => {
-    pre.append(...rest.map(diffRow));
-    more.remove();
+  let shown = DIFF_ROWS_AT_ONCE;
+  if (lines.length <= shown) return pre;
+  const label = (): string => `Show more: ${plural(lines.length - shown, 'row')} left`;
+  const more = button(label(), { class: 'more' }, () => {
+    pre.append(...lines.slice(shown, shown + DIFF_ROWS_MORE).map(diffRow));
+    shown += DIFF_ROWS_MORE;
+    if (shown >= lines.length) more.remove();
+    else more.textContent = label();
   });
   return make('div', {}, pre, more);
 };
 
 /** A command as a shell shows it. */
-export const drawCommand = (command: string): HTMLElement =>
-  make('pre', { class: 'code shell', tabindex: 0 }, command.slice(0, CHARACTERS_MORE));
+export const drawCommand = (command: string): HTMLElement => longText(command, 'code shell');
 
-/** Code, bold, italic and links of one line. A link shows its address. */
+/**
+ * Code, bold, italic and links of one line. A link shows its address. The bounds keep a hostile
+ * text from being searched to its end from each of its characters.
+ */
 const INLINE =
-  /(`+)([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]+)\]\(([^()\s]+)\)/g;
+  /(`{1,8})([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]{1,500})\]\(([^()\s]+)\)/g;
 
 export const drawInline = (text: string): readonly (Node | string)[] => {
   const nodes: (Node | string)[] = [];

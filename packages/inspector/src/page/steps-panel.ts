@@ -47,7 +47,7 @@ export class StepsPanel implements Panel {
   readonly #parts: readonly Panel[];
   #entries: readonly FoundEntry[] = [];
   /** The number of entries and the query of the last search. */
-  #searchedFor = '';
+  #searchedFor: readonly unknown[] = [];
   /** The selected entry at the last drawing. */
   #shownSeq = -1;
 
@@ -93,8 +93,8 @@ export class StepsPanel implements Panel {
 
   #find(): void {
     const { history, query } = this.#pageState;
-    const key = `${history.seq} ${query}`;
-    if (key === this.#searchedFor) return;
+    const key = [history, history.seq, query];
+    if (isSame(key, this.#searchedFor)) return;
     this.#entries = findEntries(history.steps, query);
     this.#searchedFor = key;
     this.#count.textContent =
@@ -382,20 +382,23 @@ const partView = (
   return element;
 };
 
+const isSame = (key: readonly unknown[], before: readonly unknown[]): boolean =>
+  key.every((part, index) => part === before[index]);
+
 /**
  * A provider's cache can keep the beginning that is equal in the request before: that is shown
  * apart from the rest.
  */
 const requestView = (pageState: PageState): (() => readonly Node[] | null) => {
-  /** What is drawn: the entry, and whether its usage is known. */
-  let drawn = '';
+  /** What is drawn: the history, the entry, and its usage. */
+  let drawn: readonly unknown[] = [];
   return () => {
     const { history, session, seq, id } = pageState;
     const request = requestAt(history, session.prompt, seq);
     const usage =
       history.figures.requests.find((one) => one.id === request?.requestId)?.usage ?? null;
-    const key = `${request?.seq} ${usage === null}`;
-    if (key === drawn) return null;
+    const key = [history, request?.seq, usage];
+    if (isSame(key, drawn)) return null;
     drawn = key;
     if (request === null)
       return [make('p', { class: 'faint' }, 'No request was sent to a model up to here.')];

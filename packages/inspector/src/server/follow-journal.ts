@@ -3,7 +3,9 @@
  * anything. A journal has one entry a line, numbered by `seq`.
  *
  * 1. Yields only entries whose lines are whole and verified, each once, in order.
- * 2. An incomplete last line is read again later: its writer may be at work, or dead.
+ * 2. An incomplete last line is read again later: its writer may be at work, or dead. So are zeros
+ *    that a power loss left behind the last acknowledged entry, which the mark beside the journal
+ *    names.
  * 3. The file is read when it changes, and from time to time, since not every file system reports
  *    changes.
  */
@@ -12,6 +14,7 @@ import { watch } from 'node:fs';
 import { type FileHandle, lstat } from 'node:fs/promises';
 import { cannotRead } from '@pawl/agent/journal/journal-error';
 import { JournalScan, type ScanPoint } from '@pawl/agent/journal/reader';
+import { readMark } from '@pawl/agent/journal/state-folder';
 import { openRegular } from '@pawl/agent/platform/files';
 import type { AgentTypes } from '@pawl/agent/ports/journal';
 import type { FeedPiece } from '../page-data-types.js';
@@ -59,6 +62,7 @@ async function* followFile(
     let point: Point | null = null;
     let size = -1;
     while (!signal.aborted) {
+      const mark = await readMark(path); // before the size: the writer may be at work
       const now = await file.stat();
       if (now.size !== size) {
         const scan: JournalScan<AgentTypes> = await beginScan(file, path, now.size, point);
@@ -69,8 +73,11 @@ async function* followFile(
           yield { kind: 'entries', entries, caughtUp: false };
         }
         yield { kind: 'entries', entries: [], caughtUp: true };
+        scan.compare(mark);
         const { ending, header, seq, crc, sum } = scan;
         if (ending.kind === 'damaged') {
+          // the mark may be that of another file, which stands in its place by now
+          if (!(await isSameFile(path, status.ino, now.size))) return;
           yield { kind: 'damaged', why: ending.error.message };
           return;
         }

@@ -47,7 +47,7 @@ export const readBounds = (text: string): Bounds => {
   const bounds: Record<string, number> = { ...defaultBounds };
   for (const word of text.split(',').filter((one) => one !== '')) {
     const [, name = '', value = ''] = /^(\w+)=(\d{1,2})$/.exec(word) ?? [];
-    if (!(name in bounds))
+    if (!Object.hasOwn(bounds, name))
       throw usageStop(
         '--bounds needs name=number, separated by commas; the names are ' +
           `${Object.keys(defaultBounds).join(', ')}. '${word}' is not one of them.`,
@@ -205,9 +205,11 @@ const runThread = (
       argv: ['machine', '--check'],
       workerData: plan,
     });
+    let isDone = false;
     const sendNext = (): void => {
       const name = next();
-      if (name === undefined) void thread.terminate().then(() => resolve(), reject);
+      isDone = name === undefined;
+      if (isDone) void thread.terminate();
       else thread.postMessage(name);
     };
     thread.on('message', (report: Report) => {
@@ -220,6 +222,10 @@ const runThread = (
       sendNext();
     });
     thread.on('error', reject);
+    thread.on('exit', (code) => {
+      if (isDone) resolve();
+      else reject(new Error(`a thread of the check ended with exit code ${code}`));
+    });
     sendNext();
   });
 
@@ -231,7 +237,7 @@ const serveExplorer = (): Promise<never> =>
     const configurations = createConfigurations(bounds);
     parentPort?.on('message', (name: string) => {
       const configuration = configurations.find((one) => one.name === name);
-      if (configuration === undefined) return;
+      if (configuration === undefined) throw new Error(`there is no configuration ${name}`);
       parentPort?.postMessage({
         type: 'explored',
         explored: exploreHere(configuration, statesMax),

@@ -177,16 +177,24 @@ const readRequest = (flags: RewindFlags & { readonly at: string }): RewindReques
   };
 };
 
+const FORCE_ADVICE =
+  ' --force also takes back what somebody else changed since, but no change of another session; ' +
+  'it is saved first.';
+
+/** `refusal`: why the planned rewind would be refused; null or absent: it would not. */
+type TellableReport = RewindReport & { readonly refusal?: string | null };
+
 const tell = (
   sessionId: string,
-  report: RewindReport,
+  report: TellableReport,
   direction: 'back' | 'forward',
-  { dryRun = false, json = false }: { readonly dryRun?: boolean; readonly json?: boolean },
+  { dryRun, force, json }: Pick<RewindFlags, 'dryRun' | 'force' | 'json'>,
 ): number => {
-  const { left, changes } = report; // files that stay as they are, and those that change
-  if (json) writeJson({ sessionId, direction, dryRun, ...report });
+  const { left, changes, refusal = null } = report; // files that stay, and those that change
+  if (json) writeJson({ sessionId, direction, dryRun: dryRun === true, ...report });
   else {
-    writeOut(safe`${makeSafe(dryRun ? `would be: ${report.text}` : report.text)}\n`);
+    const outcome = refusal === null ? 'would be: ' : `would be refused: ${refusal}\n`;
+    writeOut(safe`${makeSafe(`${dryRun ? outcome : ''}${report.text}`)}\n`);
     for (const text of dryRun ? namedFiles(changes, []) : []) writeOut(safe`  ${makeSafe(text)}\n`);
     if (countFiles(changes) > 0 && !dryRun)
       writeError(
@@ -198,25 +206,22 @@ const tell = (
       writeError(makeSafe(`To go forward again: pawl redo ${sessionId}\n`));
     if ((changes.duringCommands ?? 0) > 0 && dryRun)
       writeError(safe`! --edits-only leaves what changed while commands ran.\n`);
-    if (left.length > 0 && direction === 'back')
+    if (left.length > 0 && direction === 'back' && refusal === null)
       writeError(
-        makeSafe(
-          `! ${plural(left.length, 'file')} left alone. --force also takes back what somebody ` +
-            'else changed since, but no change of another session; it is saved first.\n',
-        ),
+        makeSafe(`! ${plural(left.length, 'file')} left alone.${force ? '' : FORCE_ADVICE}\n`),
       );
   }
+  if (refusal !== null) return exitCodes.usage;
   return left.length === 0 ? exitCodes.done : exitCodes.taskFailed;
 };
 
-const planOnly = async (sessionId: string, request: RewindRequest): Promise<RewindReport> => {
+const planOnly = async (sessionId: string, request: RewindRequest): Promise<TellableReport> => {
   const { journal, state, checkpoints } = await openStored(sessionId);
   try {
     // throws if the folder is gone, or none to work in; the plan says where a foreign one may go
     if (journal.foreignUntil === 0) storedWorkspace(sessionId, state.session.settings.workspace);
     const { report, refusal } = await planRewind(journal, state, checkpoints, request);
-    if (refusal !== null) writeError(makeSafe(`! ${refusal}\n`));
-    return report;
+    return { ...report, refusal };
   } finally {
     await checkpoints.close();
   }
@@ -234,7 +239,7 @@ const NEEDS_PLACE = [
 
 /**
  * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if
- * a file was left as it is.
+ * a file was left as it is, 2 if a dry run finds that the rewind would be refused.
  */
 export const rewindSession = async (prefix: string, flags: RewindFlags): Promise<number> => {
   const { at, dryRun, json = false } = flags;
@@ -249,20 +254,20 @@ export const rewindSession = async (prefix: string, flags: RewindFlags): Promise
   const sessionId = await findAgentSession(prefix);
   if (request.files) await warnOfOldEntries(sessionId);
   // `useWithoutModel` opens the session for work that asks no model
-  const report = await asUsageError(() =>
+  const report: TellableReport = await asUsageError(() =>
     dryRun
       ? planOnly(sessionId, request)
       : useWithoutModel(sessionId, (session) => session.rewind(request)),
   );
-  return tell(sessionId, report, 'back', { dryRun: dryRun === true, json });
+  return tell(sessionId, report, 'back', flags);
 };
 
 /** `pawl redo`: goes forward again from the last rewind. */
 export const redoSession = async (
   prefix: string,
-  { json = false }: { readonly json?: boolean },
+  flags: Pick<RewindFlags, 'json'>,
 ): Promise<number> => {
   const sessionId = await findAgentSession(prefix);
   const report = await asUsageError(() => useWithoutModel(sessionId, (session) => session.redo()));
-  return tell(sessionId, report, 'forward', { json });
+  return tell(sessionId, report, 'forward', flags);
 };

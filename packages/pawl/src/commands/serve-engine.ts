@@ -418,8 +418,9 @@ const equipSession = async (
   warn: Warn,
 ): Promise<SessionDependencies> => {
   const { settings, isNew, isHere, sessionId } = session;
-  // without its own folder a session here gets no configuration of another one
-  const workspace = isHere ? settings.workspace : modelFolder(settings.workspace);
+  const workspace = isHere
+    ? sessionWorkspace(settings.workspace, 'Put the folder back.')
+    : modelFolder(settings.workspace);
   const ignore = (): void => undefined; // `prepare` has warned
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
   const settled = await withConfig(isNew ? flags : flagsToEquip(flags), workspace, how);
@@ -443,11 +444,10 @@ const equipSession = async (
     : await modelTools(model, settled);
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
-  const hooks = userHooks.length + projectHooks.length;
-  const isBound = servers !== null || (isHere && hooks > 0);
-  const equipped = await attempt(() =>
-    createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(session),
-  );
+  const hasHooks = userHooks.length + projectHooks.length > 0;
+  const isBound = isHere && (servers !== null || hasHooks);
+  const agent = createEngineAgent({ model, settled, prompts, tools, isBound, warn });
+  const equipped = await attempt(() => agent.equip(session));
   if (equipped.kind === 'fault') {
     await servers?.close();
     throw equipped.fault;

@@ -47,18 +47,21 @@ const flagPattern = ({ long, short }: DescribedFlag): string =>
 // ---- bash ----
 
 const bashValue = (flag: DescribedFlag): readonly string[] => {
-  const reply = (words: string): readonly string[] => [
-    `    ${flagPattern(flag)}) COMPREPLY=($(compgen ${words} -- "$current")); return ;;`,
+  const reply = (words: string, before = '', after = ''): readonly string[] => [
+    `    ${flagPattern(flag)}) ${before}COMPREPLY=($(compgen ${words} -- "$current")); ${after}return ;;`,
   ];
+  // a name may hold blanks; `compopt`, which adds the slash of a folder, is not in bash 3
+  const replyFiles = (words: string): readonly string[] =>
+    reply(words, "local IFS=$'\\n'; ", 'compopt -o filenames 2> /dev/null; ');
   switch (flag.takes.kind) {
     case 'nothing':
       return [];
     case 'words':
       return reply(`-W "${flag.takes.words.join(' ')}"`);
     case 'file':
-      return reply('-f');
+      return replyFiles('-f');
     case 'folder':
-      return reply('-d');
+      return replyFiles('-d');
     case 'session':
       return reply(`-W "$(${IDS})"`);
     case 'anything':

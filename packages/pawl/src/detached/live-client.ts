@@ -4,7 +4,8 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { socketAddress } from '@pawl/agent/journal/lock';
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
-import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
+import { attemptNow } from '@pawl/agent/platform/attempt';
+import { entryStatus, errorCode, readRegularSync } from '@pawl/agent/platform/files';
 import { EventParser } from '@pawl/agent/platform/http';
 import type { Input } from '@pawl/agent/ports/session';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -13,6 +14,12 @@ import type { OwnAnswer, OwnBody, OwnMethod } from './own-requests.js';
 
 /** The process has ended, or ends. */
 export class NotReached extends Error {}
+
+/** A fault of a connection: NotReached if the process left it, otherwise the fault, ours, itself. */
+const asNotReached = (error: Error): Error =>
+  /^(ENOENT|ECONNREFUSED|ECONNRESET|EPIPE)$/.test(errorCode(error))
+    ? new NotReached(error.message)
+    : error;
 
 /** The process refused a request; `code` is that of docs/build/serve.md. */
 export class Refused extends Stop {
@@ -24,23 +31,22 @@ export class Refused extends Stop {
   }
 }
 
-/**
- * How often the process of a request without an answer is looked at, in ms; after how many looks it
- * is asked whether it lives, which it has to answer within ANSWER_MS; and how often it is asked
- * again while it is seen to work.
- */
+/** Time between two looks at the process while a request waits for its answer. */
 const LOOK_MS = 500;
+/** With every tenth look the process is also asked, by another request, whether it lives. */
 const LOOKS_TO_ASK = 10;
+/** Time that it has to answer that. */
 const ANSWER_MS = 5_000;
-const ASKED_WHILE_BUSY = 12;
+/** So often it may miss that while it uses CPU time. */
+const MISSED_WHILE_BUSY = 12;
 
 /** The process is there and does not answer. */
 export class Silent extends Stop {
-  constructor(sessionId: string, state: ReturnType<typeof processState>, pid = 0) {
+  constructor(sessionId: string, state: ReturnType<typeof processState>, pid?: number) {
     const what =
       state === 'stopped'
         ? `is stopped by a signal: kill -CONT ${pid} lets it go on`
-        : `(${pid}) does not answer`;
+        : `${pid === undefined ? '' : `(${pid}) `}does not answer`;
     super(
       exitCodes.tryAgain,
       'silent',
@@ -81,7 +87,8 @@ const readBody = (incoming: IncomingMessage): Promise<string> =>
     incoming.setEncoding('utf8').on('data', (piece: string) => {
       text += piece;
     });
-    incoming.once('error', reject).once('end', () => resolve(text));
+    incoming.once('error', (error) => reject(asNotReached(error)));
+    incoming.once('end', () => resolve(text));
   });
 
 const fieldIn = (value: unknown, name: string): unknown =>
@@ -105,16 +112,21 @@ const readRefusal = (text: string): Refused => {
 /** One event of the stream: its name and its content. */
 export type StreamEvent = { readonly name: string; readonly content: unknown };
 
-/** Reads events until the connection ends. */
+/** Reads events until the connection ends. Rejects with what `see` throws. */
 const readEvents = (incoming: IncomingMessage, see: (event: StreamEvent) => void): Promise<void> =>
-  new Promise((resolve) => {
+  new Promise((resolve, reject) => {
     const parser = new EventParser({
       event(text, name) {
         see({ name, content: JSON.parse(text) });
         return 'more';
       },
     });
-    incoming.on('data', (bytes: Buffer) => parser.add(bytes));
+    incoming.on('data', (bytes: Buffer) => {
+      const added = attemptNow(() => parser.add(bytes));
+      if (added.kind === 'done') return;
+      reject(added.fault);
+      incoming.destroy();
+    });
     incoming.once('error', () => resolve()).once('close', () => resolve());
   });
 
@@ -132,7 +144,7 @@ export class LiveClient {
     this.#token = readToken(sessionId);
   }
 
-  /** The answer's head. Rejects with NotReached. `signal` ends it. */
+  /** The answer's head. Rejects with NotReached, or a fault of this process. `signal` ends it. */
   #start(
     method: string,
     path: string,
@@ -150,7 +162,7 @@ export class LiveClient {
         ...(signal === undefined ? {} : { signal }),
       });
       sent.once('response', resolve);
-      sent.once('error', (error) => reject(new NotReached(error.message)));
+      sent.once('error', (error) => reject(asNotReached(error)));
       sent.end(body === null ? undefined : JSON.stringify(body));
     }).finally(release);
   }
@@ -168,7 +180,8 @@ export class LiveClient {
 
   /**
    * Waits for an answer as long as the process lives: it may take its time for one request, while
-   * it answers another. Rejects with Silent otherwise.
+   * it answers another. Rejects with Silent if a signal has stopped it, or if it answers no other
+   * one: at once if it is idle, and after some tries if it works.
    */
   async #awaitAnswer<T>(
     start: (signal: AbortSignal) => Promise<T>,
@@ -178,14 +191,14 @@ export class LiveClient {
     const answered = new AbortController();
     const work = start(leave === undefined ? stop.signal : AbortSignal.any([stop.signal, leave]));
     const watch = async (): Promise<never> => {
-      let asked = 0;
+      let missed = 0;
       for (let looked = 1; ; looked += 1) {
         await pause(LOOK_MS, undefined, { signal: answered.signal });
         const record = await readRecord(this.sessionId);
         const state = record === null ? 'other' : processState(record);
         if (state !== 'stopped' && (looked % LOOKS_TO_ASK > 0 || (await this.#answers()))) continue;
-        asked += 1;
-        if (state === 'working' && asked <= ASKED_WHILE_BUSY) continue;
+        missed += 1;
+        if (state === 'working' && missed <= MISSED_WHILE_BUSY) continue;
         throw new Silent(this.sessionId, state, record?.process.pid);
       }
     };
@@ -202,7 +215,7 @@ export class LiveClient {
     }
   }
 
-  /** Rejects with Refused, NotReached or Silent. */
+  /** Rejects with Refused, NotReached, Silent, or a fault of this process. */
   async ask(method: 'GET' | 'POST', path: string, body: object | null = null): Promise<Answer> {
     const { incoming, text } = await this.#awaitAnswer(async (signal) => {
       const incoming = await this.#start(method, path, body, signal);
@@ -241,7 +254,10 @@ export class LiveClient {
     return this.ask('POST', '/close');
   }
 
-  /** Reads the events after an entry. Resolves when the stream has ended, for whatever reason. */
+  /**
+   * Reads the events after an entry. Resolves when the stream has ended, for whatever reason.
+   * Rejects with what `see` throws. A process that is stopped meanwhile is not noticed here.
+   */
   async events(
     after: number,
     see: (event: StreamEvent) => void,

@@ -32,7 +32,7 @@ import { openAllPrompts } from '../sessions/typed-input.js';
 import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';
-import { LiveClient, NotReached, Refused, Silent, type StreamEvent } from './live-client.js';
+import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
 
 /** What a terminal uses of a session, which runs in this process or in another one. */
 export type UiSession = Pick<
@@ -94,11 +94,15 @@ const died = (sessionId: string): Stop =>
       `${sessionId} brings it back.`,
   );
 
+/** The session's own end; a stream that ends without one is asked for again. */
 type EndReason = 'closed' | 'failed';
 
-/** Follows the stream to the end of the session. Rejects if its process is gone without one. */
+/**
+ * Follows the stream to the end of the session. Rejects if its process is gone without one, or if
+ * an event can't be shown.
+ */
 export const followStream = async (
-  client: LiveClient,
+  client: Pick<LiveClient, 'events' | 'sessionId'>,
   follower: SessionFollower,
   signal: AbortSignal,
 ): Promise<EndReason | null> => {
@@ -119,18 +123,22 @@ export const followStream = async (
     const read = await attempt(() => client.events(follower.seq, see, signal));
     if (signal.aborted) return null;
     if (end === 'closed' || end === 'failed') return end;
-    if (read.kind === 'fault' && read.fault instanceof Silent) throw read.fault;
     tries += 1;
+    const isGone = read.kind === 'fault' && read.fault instanceof NotReached;
+    if (isGone || tries > RETRIES_MAX) throw died(client.sessionId);
     // refused: an entry is on disk a moment before its process says so
-    const isLasting = read.kind === 'fault' && !(read.fault instanceof Refused);
-    if (isLasting || tries > RETRIES_MAX) throw died(client.sessionId);
+    if (read.kind === 'fault' && !(read.fault instanceof Refused)) throw read.fault;
     end = null;
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
   return null;
 };
 
-/** Asks the user here what a server asks, until somebody has answered. */
+/**
+ * Asks the user here what a server asks, until somebody has answered. `serverQuestion` is answered
+ * when the number of the question is another than `after`, or after some time; `ended` says how the
+ * question before it ended (own-requests.ts).
+ */
 const followServerQuestions = async (
   client: LiveClient,
   askUser: AskUserOrNot,
@@ -209,7 +217,8 @@ export const createOwnInputs = (client: Pick<LiveClient, 'send'>) => {
         return await client.send(input);
       } catch (fault) {
         // It never comes as a step: the same input of another window must not pass for it.
-        if (key !== null && fault instanceof Refused) sent.splice(sent.lastIndexOf(key), 1);
+        const at = key === null ? -1 : sent.lastIndexOf(key); // -1: it has already passed for it
+        if (at >= 0 && fault instanceof Refused) sent.splice(at, 1);
         throw fault;
       }
     },
@@ -242,6 +251,7 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
     rewind: (request) => client.call('rewind', { request }),
     redo: () => client.call('redo', {}),
     undoCompaction: () => client.call('undoCompaction', {}),
+    // its process stores the files before the first and after the last such command
     async whileUserRuns(command) {
       await client.call('userBegins', {});
       try {
@@ -300,7 +310,8 @@ const foldRecent = async (sessionId: string) => {
   };
   const folded = await storedJournals().replay(sessionId, { visit, visitLast: STEPS_MIN });
   if (folded.damage !== null) throw folded.damage;
-  // A question that waits may have been asked before the steps that were read: then all are.
+  // A question that waits may have been asked before the steps that were read: then all are, and both
+  // collectors may see a step twice.
   const { seq, state } = questions.isWhole(folded.state)
     ? folded
     : await foldStored(sessionId, undefined, visit);

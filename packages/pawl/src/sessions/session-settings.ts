@@ -5,6 +5,7 @@
 
 import {
   defaultSettings,
+  eachLimit,
   isLimited,
   type Limits,
   type Settings,
@@ -150,15 +151,12 @@ export const prepareFromFlags = async (
     ...readLimits(flags),
   };
   // From weak to strong: the defaults, the profile, the configuration, and flags. Limits of a
-  // resumed session count where they are lower, but for those of the profile and of typed flags.
+  // resumed session count where they are lower, but not against a profile or flags typed for it.
+  const typed = sessionFlags(typedFlags, place);
+  const chosen = { ...(typed.profile === undefined ? {} : profileLimits), ...readLimits(typed) };
+  const narrower = before === null ? fresh : narrowerLimits(fresh, before.limits);
   const limits =
-    before === null
-      ? fresh
-      : {
-          ...narrowerLimits(fresh, before.limits), // of each limit the lower one
-          ...profileLimits,
-          ...readLimits(sessionFlags(typedFlags, place)),
-        };
+    before === null ? fresh : eachLimit((name) => (name in chosen ? fresh : narrower)[name]);
   refuseUnpriced(model, limits, flags);
   return { flags, workspace, before, model, fallback, limits, profile };
 };
@@ -182,11 +180,12 @@ export const chooseSettings = (
   const effort = readEffort(flags);
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
+  // from weak to strong
   const settings = {
-    ...modelCallSettings(flags),
     ...(effort === null ? {} : { effort }),
     queueOnCancel: chooseQueueOnCancel(place, flags),
     ...profile,
+    ...modelCallSettings(flags),
     ...readAfterTools(flags),
     ...(hosts === null ? {} : { rules: allowHosts(presetRules[preset], hosts) }),
     // those of the configuration files now; absent is none, also for a resumed session
@@ -194,17 +193,18 @@ export const chooseSettings = (
     limits,
     onAsk: chooseOnAsk(place, preset, readOnAsk(flags)),
   };
-  return { preset, sandbox: chooseSandboxLevel(typedFlags, flags, preset), settings };
+  return { preset, sandbox: chooseSandboxLevel(typedFlags, flags, preset, place), settings };
 };
 
 /**
- * The sandbox level that the user chose. The preset `full` has none. Only a flag can widen the
- * read-only level of the preset `plan`; a level in a configuration file can't.
+ * The sandbox level that the user chose. The preset `full` has none. Only a flag typed for the
+ * session can widen the read-only level of the preset `plan`.
  */
 const chooseSandboxLevel = (
   typedFlags: RunFlags,
   all: RunFlags,
   preset: Preset,
+  place: Place,
 ): SandboxLevel | null => {
   if (preset === 'full') {
     const typed = readSandbox(typedFlags) ?? 'off';
@@ -217,7 +217,7 @@ const chooseSandboxLevel = (
   const chosen = readSandbox(all);
   if (all.forKey?.isConfined === 'yes') refuseUnfenced(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
-  return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;
+  return preset === 'plan' && widens ? readSandbox(sessionFlags(typedFlags, place)) : chosen;
 };
 
 /**
@@ -293,13 +293,14 @@ const readProfileLimits = (
   warn: Warn,
 ): Partial<Limits> => {
   const { limits } = profile;
-  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined)
-    return limits ?? {};
+  if (limits === undefined) return {};
+  const { usd, ...others } = limits;
+  if (!isLimited(usd) || flags.maxUsd !== undefined) return limits;
   if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
   warn(
-    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is ` +
+    `the profile ${flags.profile} stops at $${usd}, but the price of ${model.id} is ` +
       'unknown: that limit is left out. Limit the session with --max-tokens, --max-rounds or ' +
       '--max-minutes.',
   );
-  return { ...limits, usd: 'unlimited' };
+  return others;
 };

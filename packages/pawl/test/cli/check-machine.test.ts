@@ -43,7 +43,15 @@ test('bounds that are not named stay as they are', () => {
 });
 
 test('a bound that is not understood is refused with the names that there are', () => {
-  for (const text of ['writes=1', 'reads', 'reads=many', 'reads=-1', 'reads=1;edits=2', '=1']) {
+  for (const text of [
+    'writes=1',
+    'constructor=1',
+    'reads',
+    'reads=many',
+    'reads=-1',
+    'reads=1;edits=2',
+    '=1',
+  ]) {
     assert.throws(
       () => readBounds(text),
       /--bounds needs name=number.*reads, edits, retries/,

@@ -3,9 +3,10 @@ import { test } from 'node:test';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import type { SessionFollower } from '@pawl/agent/session/follow';
 import { Refused } from '../../src/detached/live-client.js';
 import { createOwnRequests, WaitingServerQuestion } from '../../src/detached/own-requests.js';
-import { createOwnInputs } from '../../src/detached/remote-session.js';
+import { createOwnInputs, followStream } from '../../src/detached/remote-session.js';
 
 /** An answer to an MCP server counts for the question that was shown, and for no other one. */
 
@@ -78,4 +79,29 @@ test('an input that was refused does not hide the same input of another window',
   assert.equal(inputs.isFromElsewhere(stepped), true);
   await inputs.send(input);
   assert.equal(inputs.isFromElsewhere(stepped), false, 'control: its own input is known');
+});
+
+test('an input that was refused takes no other one of this window with it', async () => {
+  const input = (text: string) => ({ type: 'UserInput', text, mode: 'steer' }) as const;
+  const stepOf = (text: string) =>
+    ({ event: { ...input(text), at: 1 }, diagnostics: [] }) as unknown as Stepped; // no more is read
+  let refuse = (): void => undefined;
+  const refused = new Promise<never>((_, reject) => {
+    refuse = () => reject(new Refused('conflict', 'no'));
+  });
+  const replies = [async () => ({ seq: 1 }), () => refused];
+  const inputs = createOwnInputs({ send: () => replies.shift()?.() ?? assert.fail() });
+  await inputs.send(input('mine'));
+  const sending = inputs.send(input('go'));
+  inputs.isFromElsewhere(stepOf('go')); // that of another window comes first
+  refuse();
+  await assert.rejects(sending);
+  assert.equal(inputs.isFromElsewhere(stepOf('mine')), false);
+});
+
+test('a fault while an event is shown does not say that the process of the session ended', async () => {
+  const fault = new Error('it can not be drawn');
+  const client = { sessionId: 'a', events: () => Promise.reject(fault) };
+  const follower = { seq: 0 } as SessionFollower; // no more is read
+  await assert.rejects(followStream(client, follower, new AbortController().signal), fault);
 });

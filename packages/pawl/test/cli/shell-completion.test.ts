@@ -15,12 +15,12 @@ import {
 
 const program = describeProgram(buildProgram(() => undefined));
 
-/** What bash offers for the last word of a line, where `pawl sessions` lists two and the folder has one file and one folder. */
+/** What bash offers for the last word of a line, where `pawl sessions` lists two and the folder has two files and one folder. */
 const complete = (context: TestContext, words: readonly string[]): readonly string[] => {
   const folder = temporaryFolder(context, 'completion');
   const script = path.join(folder, 'completion');
   writeFileSync(script, completionScript('bash', program));
-  writeFileSync(path.join(folder, 'notes.txt'), '');
+  for (const name of ['notes.txt', 'my list.txt']) writeFileSync(path.join(folder, name), '');
   const asked = [
     `source ${script}`,
     'pawl() { echo "20260101-aa  now  /work  a title"; echo "20260102-bb  then  /work  another"; }',
@@ -52,6 +52,7 @@ const rows: readonly Row[] = [
   { line: ['pawl', 'show', '2026'], then: ['20260101-aa', '20260102-bb'] },
   { line: ['pawl', '--resume', '20260102'], then: ['20260102-bb'] },
   { line: ['pawl', 'ask', '--context', 'n'], then: ['notes.txt'] },
+  { line: ['pawl', 'ask', '--context', 'my'], then: ['my list.txt'] },
   { line: ['pawl', '--workspace', ''], then: ['inner'] },
   { line: ['pawl', '--max-usd', ''], then: [] },
   { line: ['pawl', '-p', '--verb'], then: ['--verbose'] },

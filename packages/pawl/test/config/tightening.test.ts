@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Settings } from '@pawl/agent/machine/settings';
+import { noLimits, type Settings } from '@pawl/agent/machine/settings';
 import { decide } from '@pawl/agent/policy/decide';
 import type { JudgedCall, Needs, ParsedCommand } from '@pawl/agent/policy/judged-call';
 import {
@@ -10,6 +10,7 @@ import {
   type WrittenRule,
 } from '@pawl/agent/policy/presets';
 import { countCases } from '../../../../test/tier.js';
+import { chooseSettings } from '../../src/sessions/session-settings.js';
 import { stricterRules } from '../../src/settings/configuration.js';
 
 // Whatever a project's file says: nothing is allowed that the user's own files do not allow.
@@ -129,4 +130,13 @@ test(`a project only tightens: ${PAIRS} random pairs of rules, seed ${SEED}`, ()
 
 test('control: with all rules of the project taken, some of them loosen', () => {
   assert.ok(loosened(5_000, (user, project) => [...user, ...project]) > 10);
+});
+
+test('only a flag typed for the session widens the sandbox of the preset plan', () => {
+  const flags = { preset: 'plan', sandbox: 'workspace' } as const;
+  const levels = (['headless', 'node', 'editor'] as const).map((place) => {
+    const prepared = { flags, before: null, limits: noLimits, profile: {} };
+    return chooseSettings(flags, prepared as never, place).sandbox;
+  });
+  assert.deepEqual(levels, ['workspace', null, null]);
 });

@@ -137,6 +137,11 @@ test('of answers to questions that changed, were cut, or were decided elsewhere,
   for (const code of before) expectCode(await answer(place, id, code, 'yes'), 65);
   // its turn was cancelled, then it was ended
   process.env.XDG_STATE_HOME = place.environment.XDG_STATE_HOME;
+  const fault = new Error('it can not be drawn');
+  const reading = new LiveClient(other).events(0, () => {
+    throw fault;
+  });
+  await assert.rejects(reading, fault, 'a fault of who sees events is no fault of the program');
   await new LiveClient(other).send({ type: 'CancelTurn' });
   await untilState(place, other, /runs: (?!waits for your answer)/);
   expectCode(await answer(place, other, foreign, 'yes'), 65);

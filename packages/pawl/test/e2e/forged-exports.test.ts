@@ -463,7 +463,10 @@ for (const row of chooseRows(rows, kindOf))
     }
     assert.equal(imported.code, 0, text(imported));
     expectNamed(row, await run('rewind', id), 'the list');
-    expectNamed(row, await run('rewind', id, '--at', '0', '--dry-run'), 'the dry run');
+    const dry = await run('rewind', id, '--at', '0', '--dry-run');
+    expectNamed(row, dry, 'the dry run');
+    if (outcome.kind === 'elsewhere')
+      assert.deepEqual([dry.code, outcome.why.test(dry.stdout)], [2, true]);
     assert.deepEqual(written(), []);
     for (const words of [
       ['rewind', id, '--at', '0', '--files', '--force', '--refs'],

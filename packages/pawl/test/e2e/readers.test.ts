@@ -378,13 +378,20 @@ test('show --view tells the path in a seed’s words', async (context) => {
 });
 
 /** The settings that a session began with. */
-const settingsIn = (place: Place): Record<string, unknown> => {
-  const journal = readFileSync(
-    join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`),
-    'utf8',
-  );
-  return JSON.parse(journal.split('\n')[0] ?? '').settings;
-};
+const journalOf = (place: Place): readonly string[] =>
+  readFileSync(join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`), 'utf8')
+    .trimEnd()
+    .split('\n');
+
+const settingsIn = (place: Place): Record<string, unknown> =>
+  JSON.parse(journalOf(place)[0] ?? '').settings;
+
+/** The changes of settings since the session began. */
+const changesIn = (place: Place) =>
+  journalOf(place).flatMap((line) => {
+    const { event } = JSON.parse(line);
+    return event?.type === 'SettingsChanged' ? [event.patch] : [];
+  });
 
 for (const name of ['minimal', 'loom', 'sketch', 'full'] as const) {
   test(`--profile ${name} runs the agent with its settings`, async (context) => {
@@ -414,17 +421,7 @@ test('a flag wins over the profile; a session that goes on takes the profile fro
   const { limits } = profiles.sketch;
   assert.deepEqual(settingsIn(place).limits, { ...limits, usd: 2, rounds: 7 });
   expectCode(await runInProcess(place, ['-p', 'on', '--continue', '--profile', 'loom']), 0);
-  const journal = readFileSync(
-    join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`),
-    'utf8',
-  );
-  const changes = journal
-    .trimEnd()
-    .split('\n')
-    .flatMap((line) => {
-      const { event } = JSON.parse(line);
-      return event?.type === 'SettingsChanged' ? [event.patch] : [];
-    });
+  const changes = changesIn(place);
   assert.ok(
     changes.some(
       (patch) =>
@@ -447,6 +444,16 @@ for (const { profile, file, by, usd } of [
     const limits = settingsIn(place).limits as { readonly usd: unknown };
     assert.equal(limits.usd, usd);
   });
+
+test('a profile lifts no limit of the project, also not in a session that goes on', async (context) => {
+  const place = await makeServed(context, [done, done]);
+  mkdirSync(join(place.workspace, '.pawl'));
+  writeFileSync(join(place.workspace, '.pawl', 'config.toml'), 'max_usd = 2\nmax_retries = 1\n');
+  expectCode(await runInProcess(place, ['-p', 'go']), 0);
+  expectCode(await runInProcess(place, ['-p', 'on', '--continue', '--profile', 'loom']), 0);
+  for (const { limits, maxRetries = 1 } of changesIn(place))
+    assert.deepEqual([limits?.usd ?? 2, maxRetries], [2, 1]);
+});
 
 test('a profile’s limit in dollars is left out where the price is unknown, and that is said; a user’s is not', async (context) => {
   const place = await makeServed(context, [done, done]);

@@ -194,8 +194,8 @@ const quietBounds = {
 } satisfies Partial<Bounds>;
 
 /**
- * Removes everything that a bound of 0 rules out. Under the preset `auto` no call asks the user;
- * only full windows and requests that are too long lead to compactions.
+ * Removes the preset, replies and failures that bounds of 0 rule out. Under the preset `auto` no
+ * call asks the user; only full windows and requests that are too long lead to compactions.
  */
 const withinBounds = (configuration: Configuration): Configuration => {
   const { bounds, preset, replies, failures } = configuration;

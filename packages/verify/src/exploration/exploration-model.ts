@@ -15,7 +15,7 @@ import type { FiniteModel } from '@pawl/machine/explorer/explore';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import { brokenRule, requiredRequestFaults, stateFaults, stepFaults } from '../invariants.js';
-import type { Projection, ProjectionEdge } from '../projections/projection.js';
+import { isRefused, type Projection, type ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
 import { chargeFor, noCharges } from './charges.js';
 import { type Configuration, createReply } from './configuration.js';
@@ -70,6 +70,7 @@ export const createModel = (
 } => {
   const context = createContext(configuration, machine);
   const seen: CoveredArrows = { edges: new Set(), arrows: new Set() };
+  let latest: Step<State, Action> | null = null;
   const model: FiniteModel<ExplorationNode, ExplorationEvent> = {
     initial: {
       state: initialState(context.settings),
@@ -83,15 +84,16 @@ export const createModel = (
       ...userEvents(node, context),
       ...adversarialEvents(node, context),
     ],
-    next: (node, label) => take(node, label, machine, projections, seen, configuration.charges),
-    key: stateKeyFor(configuration),
-    // `from`: the node before the step, which is made once more.
-    findFaults: (node, from, { event }) => {
-      const again = machine.step(from.state, event);
-      return deepEqual(node.state, again.state)
-        ? []
-        : [brokenRule('deterministic', 'the same step twice gives two answers')];
+    next: (node, label) => {
+      latest = machine.step(node.state, label.event);
+      return take(node, label, latest, projections, seen, configuration.charges);
     },
+    key: stateKeyFor(configuration),
+    // `from`: the node before the latest step, which is made once more.
+    findFaults: (_node, from, { event }) =>
+      deepEqual(latest, machine.step(from.state, event))
+        ? []
+        : [brokenRule('deterministic', 'the same step twice gives two answers')],
     // From every node some path of such labels must lead to each goal.
     goals: [
       {
@@ -113,28 +115,26 @@ const asksUser = (state: State): boolean =>
   state.name === 'ExecutingTools' &&
   state.calls.some(({ status }) => status === 'awaitingApproval');
 
-/** Steps the machine, and checks the rules of the machine, of the projections and of charges. */
+/** Takes a step, and checks the rules of the machine, of the projections and of charges. */
 const take = (
   node: ExplorationNode,
   label: ExplorationEvent,
-  machine: AgentMachine,
+  taken: Step<State, Action>,
   projections: readonly Projection[],
   seen: CoveredArrows,
   hasCharges: boolean,
 ): { readonly node: ExplorationNode; readonly faults: readonly string[] } => {
   const { event, costly } = label;
   const before = node.state;
-  const taken = machine.step(before, event);
   for (const edge of taken.path) seen.edges.add(edge);
   const faults = [
     ...stateFaults(before, event, taken),
     ...stepFaults(before, event, taken),
     ...requiredRequestFaults(before, event, taken),
   ];
-  // A refused event is not a step of any seed's machine.
-  const isRefused =
-    taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
-  const cursors = isRefused ? node.cursors : follow(node, event, taken, projections, faults, seen);
+  const cursors = isRefused(before, taken)
+    ? node.cursors
+    : follow(node, event, taken, projections, faults, seen);
   const charged = hasCharges ? chargeFor(node, label, taken) : null;
   faults.push(...(charged?.faults ?? []));
   const charges = charged?.charges ?? node.charges;

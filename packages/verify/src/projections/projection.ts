@@ -83,6 +83,10 @@ export type Projection = {
   ): { readonly cursor: ProjectionCursor; readonly steps: readonly ProjectionStep[] };
 };
 
+/** Whether our machine refused the event: then it is no step of any seed's machine. */
+export const isRefused = (before: State, taken: Step<State, Action>): boolean =>
+  taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
+
 // ---- Edges of a seed's table, written as rows ----
 
 /** A row of a seed's table: in, event, condition, goes to, action. */

@@ -38,7 +38,8 @@ class SimulatedServer extends EventEmitter {
 
   listen({ path }: { readonly path: string }, done: () => void): this {
     const caller = this.#files.getCaller(path);
-    caller?.later(() => {
+    if (caller === null) throw new Error(`${path} is not simulated`);
+    caller.later(() => {
       const name = this.#files.getName(path);
       const other = listening.get(name);
       if (other !== undefined && !other.isDead)

@@ -250,9 +250,13 @@ export const checkEnd = (world: World, state: State): void => {
 };
 
 /** Records the tool calls that a crash interrupted. */
-const noteCallSituations = ({ world }: SimulatedProcess): void => {
-  for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
-    if (approval === 'asked') world.noteSituation('crash while an approval is open');
+const noteCallSituations = ({ world, state }: SimulatedProcess): void => {
+  if (
+    state?.name === 'ExecutingTools' &&
+    state.calls.some(({ status }) => status === 'awaitingApproval')
+  )
+    world.noteSituation('crash while an approval is open');
+  for (const { isStarted, isCompleted, effects } of world.calls.values()) {
     if (!isStarted || isCompleted) continue;
     world.noteSituation(
       effects === 0 ? 'crash between intent and effect' : 'crash between effect and result',

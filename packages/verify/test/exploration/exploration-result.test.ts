@@ -117,6 +117,21 @@ test('a machine that answers the same step twice in two ways is found', () => {
   assert.deepEqual(violation?.faults, ['deterministic: the same step twice gives two answers']);
 });
 
+test('a machine that does the same step twice with other actions is found', () => {
+  let count = 0;
+  const fickle: AgentMachine = {
+    ...agent,
+    step: (state, event) => {
+      const taken = agent.step(state, event);
+      count += 1;
+      const timer = { type: 'CancelTimer', timerId: `${count}` } as const;
+      return { ...taken, actions: [...taken.actions, timer] };
+    },
+  };
+  const { violation } = run('queue goes on', fickle);
+  assert.deepEqual(violation?.faults, ['deterministic: the same step twice gives two answers']);
+});
+
 test('a step that breaks a promise and has no arrow in a seed is told as the fault of a view', () => {
   const { rest: _, ...silent } = states.WaitingForUserInput;
   const mute = agentMachine({ ...table, states: { ...states, WaitingForUserInput: silent } });

@@ -4,7 +4,8 @@
  *
  * `work` in a state is what the run is doing. For a call it goes through the phases deciding,
  * asking (the user's policy), calling and retrying. `closing` is set when the next call asks for
- * the answer. Guards and moves are named by table.ts.
+ * the answer. Guards and moves are named by table.ts, which asks a deciding run in this order:
+ * `mustStop`, `mustFinish`, `mustAskUser`, `mayCall`.
  */
 
 import { conversationLength } from '@pawl/agent/machine/conversation';
