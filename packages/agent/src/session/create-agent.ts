@@ -40,7 +40,7 @@ import {
   type UnapprovedCall,
 } from './approvals.js';
 import { createModels, newSessionId, type SessionDependencies } from './equipment.js';
-import { checkModel, checkTool } from './outside-values.js';
+import { checkModel, checkSettings, checkTool } from './outside-values.js';
 import { LocalRuntime } from './runtime.js';
 import type { AgentSession, Session } from './session.js';
 import {
@@ -433,7 +433,8 @@ const prepareSession = async (
   options: Parameters<typeof newSettings>[2] & Pick<SessionOptions, 'unpriced'>,
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
-  refuseUnpriced(model, options.settings?.limits, options.unpriced); // throws
+  checkSettings({ preset }); // throws, as the next line may
+  refuseUnpriced(model, options.settings?.limits, options.unpriced);
   const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
   const settingsAndProbe = probing.then(
     (probe) => [newSettings(model, workspace, options, probe), probe] as const,
