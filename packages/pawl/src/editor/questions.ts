@@ -356,9 +356,9 @@ export const askInEditor = (
       kind: 'other',
       status: 'pending',
     });
-    await outbox.flushed();
-    signal.throwIfAborted();
     try {
+      await outbox.flushed();
+      signal.throwIfAborted();
       const response = await context.request(
         'session/request_permission',
         choiceRequest(sessionId, toolCallId, question, options),
