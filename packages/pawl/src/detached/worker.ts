@@ -43,6 +43,7 @@ import {
   openLiveFolder,
   ownWorktreeSchema,
   questionsIn,
+  readRecord,
   refreshRecord,
   removeLive,
   storableFlags,
@@ -50,9 +51,9 @@ import {
   storeRecord,
 } from '../sessions/live-records.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { storedJournals } from '../sessions/stored-sessions.js';
+import { type RecordedSettings, storedJournals } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
-import type { RunFlags } from '../settings/flags.js';
+import { type RunFlags, SESSION_CHOICE, unchangedFlags, withoutFlags } from '../settings/flags.js';
 import { createOwnRequests, WaitingServerQuestion } from './own-requests.js';
 
 /** What the launcher asks for, as JSON on stdin. */
@@ -306,8 +307,10 @@ const listen = async (
   return node;
 };
 
+/** `earlier`: the record of the session's last process, whose worktree stays its own. */
 const newRecord = (
-  { flags, title, worktree }: WorkRequest,
+  earlier: LiveRecord | null,
+  { flags, title, worktree = earlier?.worktree }: WorkRequest,
   sessionId: string,
   state: State,
 ): LiveRecord => ({
@@ -435,18 +438,19 @@ const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
 
 type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
 
-/** Stores the record, listens, and sends the prompt. A fault before leaves nothing behind. */
+/** Stores the record, listens, and sends the prompt. `earlier`: see `newRecord`. */
 const startServing = async (
   request: WorkRequest,
   opened: Opened,
   serverQuestion: WaitingServerQuestion,
+  earlier: LiveRecord | null,
 ) => {
   const { session } = opened;
   const { prompt, log } = request;
   const state = await session.state();
   if (request.resume !== null && prompt === null && isUntouched(state))
     throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
-  const record = newRecord(request, session.id, state);
+  const record = newRecord(earlier, request, session.id, state);
   await storeRecord(record);
   const node = await listen(opened, serverQuestion);
   if (existsSync(log)) renameSync(log, livePaths(session.id).log);
@@ -506,7 +510,7 @@ const LOCK_WAIT_MS = 10_000;
 /** Waits for the end of the launcher. From then on the session is found in the list. */
 const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<LiveRecord> => {
   const { state } = await storedJournals().peek(sessionId);
-  const record = newRecord(request, sessionId, state);
+  const record = newRecord(await readRecord(sessionId), request, sessionId, state);
   await storeRecord(record);
   report({ kind: 'waits' });
   // From here on the socket below owns the descriptor. It closes when the launcher has ended.
@@ -522,14 +526,23 @@ const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<L
 };
 
 const openRequested = async (
-  { flags: typed, resume, begins }: WorkRequest,
+  { flags: stored, resume, begins }: WorkRequest,
   steps: Steps,
 ): Promise<Opened> => {
   // They were flags when they were typed.
-  const flags = typed as RunFlags;
-  const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume }) };
+  const typed = stored as RunFlags;
+  const flags = resume === null ? typed : withoutFlags(typed, SESSION_CHOICE);
+  const flagsFor = async ({ settings }: RecordedSettings) => unchangedFlags(flags, settings);
+  const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume, flagsFor }) };
   const open = (): Promise<Opened> => openFromFlags(flags, 'detached', more);
   return begins === 'now' ? open() : whenFree(open, LOCK_WAIT_MS);
+};
+
+/** After a failed start: what was detached before still is, as if its process had died. */
+const giveBack = async ({ session }: Opened, earlier: LiveRecord | null): Promise<void> => {
+  if (earlier === null) await attempt(() => session.close());
+  else await storeRecord(earlier);
+  await removeLive(session.id, earlier === null ? 'record' : 'socket');
 };
 
 /** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */
@@ -547,16 +560,16 @@ export const runWorker = async (): Promise<number> => {
     let limitMs: number | null = null;
     const serverQuestion = new WaitingServerQuestion(() => limitMs);
     opened.servers?.answerWith((question, signal) => serverQuestion.ask(question, signal));
+    const earlier = await readRecord(opened.session.id);
     const serving = await attempt(async () => {
       // They were flags when they were typed.
       const flags = request.flags as RunFlags;
       limitMs = await readAnswerLimit(flags, workspace);
-      return startServing(request, opened, serverQuestion);
+      return startServing(request, opened, serverQuestion, earlier);
     });
     if (serving.kind === 'fault') {
       // the first failure is the one to report
-      await attempt(() => opened.session.close());
-      await attempt(() => removeLive(opened.session.id, 'record'));
+      await attempt(() => giveBack(opened, earlier));
       throw serving.fault;
     }
     const { id: sessionId } = opened.session;
