@@ -329,7 +329,7 @@ const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
   if (isThisBoot && (await probeSocket(livePaths(sessionId).socket)) === 'alive') return 'runs';
   if (end === null && isThisBoot && !hasEnded(record.process)) return 'starting';
   if (await isLocked(lockPath(stateFolder(process.env), sessionId))) return 'elsewhere';
-  const journal = journalPath(stateFolder(process.env), sessionId);
+  const journal = journalOf(record);
   if (!existsSync(journal)) return 'closed';
   if (end !== null) return end.kind;
   const closed = await attempt(() => isClosed(journal));
@@ -354,6 +354,15 @@ const removeStartLogs = (folder: string, names: readonly string[]): void => {
   }
 };
 
+const journalOf = ({ sessionId }: LiveRecord): string =>
+  journalPath(stateFolder(process.env), sessionId);
+
+/** Whether the session is stored and has a worktree of its own, which `pawl stop` releases. */
+const hasWorktree = (record: LiveRecord): boolean =>
+  record.worktree !== undefined &&
+  existsSync(record.worktree.path) &&
+  existsSync(journalOf(record));
+
 /** Removes the record of a closed session, unless another process has begun with it since. */
 const removeClosed = async ({ sessionId, process: known }: LiveRecord): Promise<void> => {
   const lock = await attempt(() => acquireLock(lockPath(stateFolder(process.env), sessionId)));
@@ -376,9 +385,11 @@ export const listLive = async (): Promise<readonly LiveSession[]> => {
   const names = all.filter((name) => name.endsWith('.json'));
   const found = await Promise.all(names.map((name) => findLive(name.slice(0, -'.json'.length))));
   const listed = found.filter((one) => one !== null);
-  for (const { record, status: now } of listed) if (now === 'closed') await removeClosed(record);
+  const isOver = ({ record, status: now }: LiveSession): boolean =>
+    now === 'closed' && !hasWorktree(record);
+  for (const live of listed) if (isOver(live)) await removeClosed(live.record);
   return listed
-    .filter(({ status: now }) => now !== 'closed')
+    .filter((live) => !isOver(live))
     .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
 };
 
@@ -401,7 +412,7 @@ export const statusWords = ({ record, status }: LiveSession, nowMs: number): str
     case 'rested':
       return `${activity.words} ${formatDuration(Math.max(0, nowMs - activity.sinceMs))} ago: pawl attach goes on`;
     case 'closed':
-      return 'was ended';
+      return 'was ended: pawl stop releases its worktree';
     default:
       return status satisfies never;
   }

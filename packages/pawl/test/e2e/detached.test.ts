@@ -261,7 +261,7 @@ test('a second session in a folder gets a worktree, unless it is told otherwise'
 });
 
 test('the worktree of a session goes with it if nothing in it would be lost, and is kept otherwise', async (context) => {
-  const place = await makeAsking(context, [asks, asks, asks, done, done, done]);
+  const place = await makeAsking(context, [asks, asks, asks, done, done, done, done]);
   await makeRepository(place);
   const first = await detach(context, place, ['one']);
   await untilState(place, first, /waits for your answer/);
@@ -289,6 +289,11 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   await untilState(place, changed, /died/);
   await detach(context, place, ['more', '--resume', changed]);
   await untilState(place, changed, /runs: has answered/);
+  // and where another process has ended it in order
+  killSession(place, changed);
+  await untilState(place, changed, /died/);
+  expectCode(await runInProcess(place, ['-p', 'more', '--resume', changed]), 0);
+  await untilState(place, changed, /closed: was ended/);
   const kept = await runInProcess(place, ['stop', changed]);
   expectCode(kept, 0);
   assert.match(kept.stderr, /is kept: not committed: out\.txt\. To remove it .*: git -C /);

@@ -285,7 +285,8 @@ const worstCase = (
     return usd.type === 'left' ? { id, usd: usd.amount, inputUsd: 0 } : null;
   }
   if (event.type !== 'RequestMeasured' || measuredId(state) !== event.usageId) return null;
-  // What the machine has set aside for the request: nothing if the limit did not let it go.
+  // What the machine has set aside. A request that the limit refuses has no reservation, and is
+  // not sent, so it costs nothing.
   const held = findReservation(state.session, event.usageId);
   if (held === undefined) return null;
   const outputUsd = (held.outputTokens * PRICE) / 1e6;
