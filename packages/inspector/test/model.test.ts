@@ -78,6 +78,7 @@ const crashedCommand = (end: string): SessionHistory => {
 describe('what the inspector computes', () => {
   for (const [end, label, text] of [
     ['ok "passed"', 'Went on', /real result was found: ok/],
+    ['cancelled "stopped"', 'Went on', /went on without the process, and was cancelled/],
     ['lost "unknown"', 'Found', /could not be followed/],
   ] as const) {
     it(`labels a command that ended ${end} after a crash: ${label}`, () => {

@@ -95,13 +95,13 @@ export const checkTrial = (inspected: () => Inspected): void => {
       '2 requests to the model: rateLimited: 429: your limit of 40,000 input tokens a minute is reached; unreachable: read ECONNRESET. Before the retries it waited 23s. #8',
       '1 of 7 calls failed: bash npm test. #22',
       'What a crash did',
-      "Pawl's process died at TIME. bash npm test went on without the process; its real result was found: ok at TIME. Nothing ran twice. #38",
+      "Pawl's process died after TIME. bash npm test went on without the process; its real result was found: ok at TIME. No call ran twice. #38",
     ]);
     assert.deepEqual(await linesOf(watched, '.story'), [
       'TIME Died The process ended in ExecutingTools: bash npm test was running. #37',
-      'TIME Opened again By a new process, 1h00m later. #38',
+      'TIME Opened again By a new process, at most 1h00m later. #38',
       'TIME Went on bash npm test went on without the process; its real result was found: ok at TIME. #39',
-      'Twice? Nothing ran twice. No call that had started was started again.',
+      'Twice? No call ran twice. None that had started was started again.',
     ]);
     for (const seq of ['24', '8', '19']) {
       await page.keyboard.press('1');
@@ -131,7 +131,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
       /^Of 1h34m in turns: bash npm test 1h01m \(76 times\), the model 29m/,
       /^The most expensive request: \$0\.205 .* it was sent 25m00s after the one before it \(it waited for you\)/,
       /^55 of 292 calls failed: 50 × bash npm test/,
-      /^Pawl's process died at TIME\. bash npm test went on without the process; its real result was found: ok at TIME\. Nothing ran twice/,
+      /^Pawl's process died after TIME\. bash npm test went on without the process; its real result was found: ok at TIME\. No call ran twice/,
     ];
     for (const answer of answers)
       assert.ok(

@@ -76,13 +76,17 @@ export const createEnvironment = async (
     // close() was called meanwhile, but could end only the previous process.
     if (use === 'closed') await process.end('it was closed');
   };
-  const whileFree = async <T>(work: () => Promise<T>): Promise<T> => {
+  const refuseClosed = (): void => {
     if (use === 'closed') throw new Error('this environment is closed: start another one');
+  };
+  const whileFree = async <T>(work: () => Promise<T>): Promise<T> => {
+    refuseClosed();
     if (use === 'busy')
       throw new Error('this environment runs one cell at a time: wait for the one before');
     use = 'busy';
     try {
       if (process.hasEnded()) await replace();
+      refuseClosed(); // closed meanwhile
       return await work();
     } finally {
       if (use === 'busy') use = 'free';

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isDeep } from '../../../../test/tier.js';
 import { quickjs } from '../../src/environments/quickjs/quickjs.js';
+import { createEnvironment } from '../../src/environments/restartable-environment.js';
 import type { Environment } from '../../src/ports.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
 
@@ -62,4 +63,26 @@ describe('quickjs alone', () => {
       const report = await runCell(environment, code, { answer: () => assert.fail('nobody asks') });
       assert.match(report.answer ?? '', /no call can be made/);
     }));
+});
+
+it('an environment that is closed while its process is replaced refuses the work', async () => {
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  let starts = 0;
+  const environment = await createEnvironment('It', async () => {
+    starts += 1;
+    if (starts === 2) await begun;
+    return {
+      run: () => assert.fail('it was closed'),
+      read: () => assert.fail('it was closed'),
+      hasEnded: () => true,
+      end: async () => undefined,
+    };
+  });
+  const read = environment.read('x');
+  await environment.close();
+  begin();
+  await assert.rejects(read, /this environment is closed/);
 });

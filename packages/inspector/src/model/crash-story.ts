@@ -1,6 +1,6 @@
 /**
  * What a crash did, in order: what ran, what went on without the process, what the next process
- * found, and whether anything ran twice. Each sentence follows from entries of the journal.
+ * found, and whether a call ran twice. Each sentence follows from entries of the journal.
  *
  * A call has one of three effects: `pure` calls only read, `probeable` ones change a file, which
  * the next process compares; `opaque` ones are commands, which run on without the process. A gap is
@@ -55,7 +55,10 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, request: string): C
   const diedAt = history.stepAt(seq - 1)?.event.at ?? null;
   const openedAt = history.stepAt(seq)?.event.at ?? null;
   const calls = openCalls(history, history.stateAt(seq - 1), seq);
-  const running = doing.length === 0 ? 'nothing was running' : `${doing.join(', ')} was running`;
+  const running =
+    doing.length === 0
+      ? 'nothing was running, and nothing was lost'
+      : `${doing.join(', ')} was running`;
   const gapMs = { ms: endMs - startMs };
   const found = calls.map((call): StorySentence => {
     return {
@@ -70,11 +73,11 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, request: string): C
   const died: readonly SentencePart[] =
     diedAt === null
       ? ["Pawl's process died. "]
-      : ["Pawl's process died at ", { clock: diedAt }, '. '];
+      : ["Pawl's process died after ", { clock: diedAt }, '. ']; // the last entry
   const [only] = calls;
   const fate: readonly SentencePart[] =
     only === undefined
-      ? [request === '' ? `${running}; nothing was lost` : request.replace(/\.$/, '')]
+      ? [request === '' ? running : request.replace(/\.$/, '')]
       : calls.flatMap((call, index) => [
           ...(index === 0 ? [] : ['; ']),
           `${callName(call.record)} `,
@@ -90,7 +93,12 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, request: string): C
         at: diedAt,
         text: [`The process ended in ${state}: ${running}.`],
       },
-      { label: 'Opened again', seq, at: openedAt, text: ['By a new process, ', gapMs, ' later.'] },
+      {
+        label: 'Opened again',
+        seq,
+        at: openedAt,
+        text: ['By a new process, at most ', gapMs, ' later.'],
+      },
       ...requestFound,
       ...found,
       { label: 'Twice?', seq: null, at: null, text: sayWhatRanTwice(calls) },
@@ -119,7 +127,10 @@ const openCalls = (history: SessionHistory, state: State, seq: number): readonly
 /** Endings of which nobody knows whether the effect happened. */
 const UNKNOWN = ['lost', 'interrupted'];
 
-/** Whether a command ran on without the process, and its real result is known. */
+/** Endings by the user or by a limit, in the next process. */
+const ENDED_LATER = ['cancelled', 'timedOut'];
+
+/** Whether a command ran on without the process, and its end is known. */
 const hasGoneOn = ({ record: { end, effect }, before, after }: OpenCall): boolean =>
   effect === 'opaque' && end !== null && !UNKNOWN.includes(end.status) && before > 0 && after === 0;
 
@@ -136,16 +147,21 @@ const describeFate = (call: OpenCall): readonly SentencePart[] => {
       ? [`had not begun; it was started then, and ended ${end.status}`, ...when]
       : [`was started again, and ended ${end.status}`, ...when];
   if (before === 0) return [`had not begun, and was not started: ${end.status}`, ...when];
+  if (ENDED_LATER.includes(end.status))
+    return [
+      `${hasGoneOn(call) ? 'went on without the process, and ' : ''}was ${end.status}`,
+      ...when,
+    ];
   if (hasGoneOn(call))
     return [`went on without the process; its real result was found: ${end.status}`, ...when];
   return [`had its effect checked: ${end.status}`, ...when];
 };
 
-/** Whether anything ran twice, and how that is known. */
+/** Whether a call ran twice, and how that is known. */
 const sayWhatRanTwice = (calls: readonly OpenCall[]): readonly [claim: string, why: string] => {
   const again = calls.filter(({ before, after }) => before > 0 && after > 0);
   if (again.length === 0)
-    return ['Nothing ran twice.', ' No call that had started was started again.'];
+    return ['No call ran twice.', ' None that had started was started again.'];
   const names = again.map(({ record }) => callName(record)).join(', ');
   return again.every(({ record }) => record.effect === 'pure')
     ? [`Only what reads and changes nothing ran again: ${names}.`, '']

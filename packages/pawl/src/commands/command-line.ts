@@ -48,8 +48,7 @@ const parseAndRun = async (words: readonly string[]): Promise<number> => {
     const program = buildProgram((code) => {
       exit = code;
     });
-    const flags = program.options.flatMap(({ short, long }) => [short ?? '', long ?? '']);
-    await program.parseAsync(joinPrompt(words, [...flags, '-h', '--help']), { from: 'user' });
+    await program.parseAsync(joinPrompt(words, program), { from: 'user' });
     return exit;
   } catch (error) {
     return reportError(error);
@@ -227,29 +226,38 @@ const printVersion = async (): Promise<number> => {
 
 // Flags beyond the parser: prompts that look like flags, and flag names of other agents.
 
-const PROMPT_FLAGS = ['-p', '--print'];
+/** Whether the word is `-p`, `--print`, or short flags of which the last is `-p`, such as `-cp`. */
+const isPromptFlag = (word: string, { options }: Parser): boolean => {
+  const takesValue = (letter: string): boolean =>
+    !options.some(({ short, required, optional }) => short === letter && !required && !optional);
+  if (word === '--print') return true;
+  return /^-[^-]*p$/.test(word) && ![...word.slice(1, -1)].some((one) => takesValue(`-${one}`));
+};
 
 /**
  * Joins the prompt to its flag: `-p X` becomes `--print=X`. A prompt may come from a script's
  * variable and begin with `-`; it must never be read as a flag. A prompt that equals one of our
- * flags is ambiguous, and throws a usage error; `--detach` is a flag if a prompt follows. `flags`
- * lists every flag of the program, such as `--json` and `-V`.
+ * flags, or one of a command, is ambiguous, and throws a usage error; `--detach` is a flag if a
+ * prompt follows.
  */
-const joinPrompt = (words: readonly string[], flags: readonly string[]): readonly string[] => {
+const joinPrompt = (words: readonly string[], program: Parser): readonly string[] => {
   const end = words.indexOf('--');
-  const index = words.findIndex((word, at) => PROMPT_FLAGS.includes(word) && (end < 0 || at < end));
-  const prompt = words[index + 1];
+  const index = words.findIndex((word, at) => isPromptFlag(word, program) && (end < 0 || at < end));
+  const [flag = '', prompt, after] = words.slice(index);
   if (index < 0 || prompt === undefined || !/^-./.test(prompt) || prompt === '--') return words;
-  const after = words[index + 2];
+  const others = /^-[^-]+p$/.test(flag) ? [flag.slice(0, -1)] : []; // beside -p
+  const before = [...words.slice(0, index), ...others];
   if (prompt === '--detach' && after !== undefined && !after.startsWith('-'))
-    return [...words.slice(0, index), prompt, `--print=${after}`, ...words.slice(index + 3)];
-  if (flags.includes(prompt.split('=')[0] ?? ''))
+    return [...before, prompt, `--print=${after}`, ...words.slice(index + 3)];
+  const flags = [program, ...program.commands].flatMap(({ options }) =>
+    options.flatMap(({ short, long }) => [short, long]),
+  );
+  if ([...flags, '-h', '--help'].includes(prompt.split('=')[0]))
     throw usageStop(
-      `'${prompt}' after ${words[index]} could be the prompt or a flag.\nIf it is a flag: ` +
-        `pawl ${prompt} ${words[index]} "prompt"\nIf it is the prompt: pawl ${words[index]} -- ` +
-        `"${prompt}"`,
+      `'${prompt}' after ${flag} could be the prompt or a flag.\nIf it is a flag: ` +
+        `pawl ${prompt} ${flag} "prompt"\nIf it is the prompt: pawl ${flag} -- "${prompt}"`,
     );
-  return [...words.slice(0, index), `--print=${prompt}`, ...words.slice(index + 2)];
+  return [...before, `--print=${prompt}`, ...words.slice(index + 2)];
 };
 
 /** Flags of other agents, and the flag that does the same here. */

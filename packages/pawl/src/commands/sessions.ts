@@ -2,6 +2,8 @@
  * `pawl sessions`, from top to bottom: a session's standing (state and cost); the list; deleting.
  */
 
+import { existsSync } from 'node:fs';
+import { shellWord } from '@pawl/agent/command/sandbox/shell-text';
 import { isLocked } from '@pawl/agent/journal/lock';
 import { lockPath } from '@pawl/agent/journal/state-folder';
 import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
@@ -12,6 +14,7 @@ import { formatCost, formatWhen, oneLine } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
+import { readRecord } from '../sessions/live-records.js';
 import { allSessions, askLine, findInfo, storedJournals } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 
@@ -171,9 +174,17 @@ const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo):
 const deleteSession = async (id: string, { yes }: { readonly yes?: true }): Promise<number> => {
   const info = await findInfo(id);
   if (yes !== true) await confirm(info);
+  const { worktree } = (await readRecord(info.sessionId)) ?? {};
   // the ids of what was deleted
   const [sessionId = id, ...tasks] = await storedJournals().delete(info.sessionId);
   const also = tasks.length === 0 ? '' : ` and ${plural(tasks.length, 'task')}`;
   writeError(makeSafe(`Deleted: ${sessionId}${also}.\n`));
+  if (worktree !== undefined && existsSync(worktree.path))
+    writeError(
+      makeSafe(
+        `Its git worktree is kept. To remove it: git -C ${shellWord(worktree.repository)} worktree ` +
+          `remove ${shellWord(worktree.path)}\n`,
+      ),
+    );
   return exitCodes.done;
 };

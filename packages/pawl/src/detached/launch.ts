@@ -4,7 +4,9 @@
  *
  * From top to bottom: the start of a process; the git worktree that a session gets if another one
  * works in its folder; and the three starts: of a prompt, of a session that was detached before,
- * and of the successor that goes on with a session of this process.
+ * and of the successor that goes on with a session of this process. The started process writes the
+ * record: a successor before it waits for the end of this process, the others once it has the
+ * session open. If a start fails, an earlier record of the session is put back.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -155,8 +157,8 @@ const launch = async (
     // It goes on without this process.
     channel.destroy();
     child.unref();
-    const { worktree } = wanted;
     // Only a new session gets a worktree. It is removed if no session runs in it.
+    const { worktree } = wanted;
     if (first.kind !== 'line') {
       if (worktree !== undefined) await releaseUnlisted(worktree);
       throw diedEarly(log, first.kind === 'silent' ? silenceText(limitMs) : 'ended');
@@ -315,11 +317,9 @@ export const launchPrompt = (
 
 /** A session that was detached before, from where it was. */
 export const relaunch = (record: LiveRecord): Promise<Launched> => {
-  const { sessionId, cwd, workspace, title } = record;
-  const { continue: _, resume: __, ...flags } = record.flags;
+  const { sessionId, cwd, workspace, title, flags } = record;
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
-  const request = { flags, prompt: null, resume: sessionId, title, begins: 'now' } as const;
-  return launch(request, folder);
+  return launch({ flags, prompt: null, resume: sessionId, title, begins: 'now' }, folder);
 };
 
 /** A process that goes on with a session as soon as this process has ended. */
@@ -341,7 +341,7 @@ export const startSuccessor = async (
   limitMs = REPORT_LIMIT_MS,
 ): Promise<Successor> => {
   const log = newLog();
-  const before = await readRecord(sessionId);
+  const earlier = await readRecord(sessionId);
   const request = { prompt: null, resume: sessionId, begins: 'afterLauncher', log } as const;
   const whole = {
     ...request,
@@ -351,8 +351,8 @@ export const startSuccessor = async (
   const { child, first } = await start(whole, process.cwd(), limitMs);
   const cancel = async (): Promise<void> => {
     child.kill('SIGKILL');
-    if (before === null) await removeLive(sessionId, 'record');
-    else await storeRecord(before);
+    if (earlier === null) await removeLive(sessionId, 'record');
+    else await storeRecord(earlier);
     rmSync(log, { force: true });
   };
   const report = first.kind === 'line' ? v.parse(workReportSchema, JSON.parse(first.line)) : null;

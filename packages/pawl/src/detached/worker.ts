@@ -51,9 +51,9 @@ import {
   storeRecord,
 } from '../sessions/live-records.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { storedJournals } from '../sessions/stored-sessions.js';
+import { type RecordedSettings, storedJournals } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
-import type { RunFlags } from '../settings/flags.js';
+import { type RunFlags, SESSION_CHOICE, unchangedFlags, withoutFlags } from '../settings/flags.js';
 import { createOwnRequests, WaitingServerQuestion } from './own-requests.js';
 
 /** What the launcher asks for, as JSON on stdin. */
@@ -316,12 +316,12 @@ const listen = async (
   return node;
 };
 
-/** `before`: its record of an earlier process, whose worktree stays its own. */
+/** `earlier`: the record of the session's last process, whose worktree stays its own. */
 const newRecord = (
-  { flags, title, worktree }: WorkRequest,
+  earlier: LiveRecord | null,
+  { flags, title, worktree = earlier?.worktree }: WorkRequest,
   sessionId: string,
   state: State,
-  before: LiveRecord | null,
 ): LiveRecord => ({
   version: 1,
   sessionId,
@@ -330,7 +330,6 @@ const newRecord = (
   title,
   flags: storableFlags(flags),
   startedAtMs: systemClock.now(),
-  ...(before?.worktree === undefined ? {} : { worktree: before.worktree }),
   ...(worktree === undefined ? {} : { worktree }),
   process: identifyProcess(),
   activity: {
@@ -448,19 +447,19 @@ const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
 
 type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
 
-/** Stores the record, listens, and sends the prompt. */
+/** Stores the record, listens, and sends the prompt. `earlier`: see `newRecord`. */
 const startServing = async (
   request: WorkRequest,
   opened: Opened,
   serverQuestion: WaitingServerQuestion,
-  before: LiveRecord | null,
+  earlier: LiveRecord | null,
 ) => {
   const { session } = opened;
   const { prompt, log } = request;
   const state = await session.state();
   if (request.resume !== null && prompt === null && isUntouched(state))
     throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
-  const record = newRecord(request, session.id, state, before);
+  const record = newRecord(earlier, request, session.id, state);
   await storeRecord(record);
   const node = await listen(opened, serverQuestion);
   if (existsSync(log)) renameSync(log, livePaths(session.id).log);
@@ -520,7 +519,7 @@ const LOCK_WAIT_MS = 10_000;
 /** Waits for the end of the launcher. From then on the session is found in the list. */
 const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<LiveRecord> => {
   const { state } = await storedJournals().peek(sessionId);
-  const record = newRecord(request, sessionId, state, await readRecord(sessionId));
+  const record = newRecord(await readRecord(sessionId), request, sessionId, state);
   await storeRecord(record);
   report({ kind: 'waits' });
   // From here on the socket below owns the descriptor. It closes when the launcher has ended.
@@ -536,12 +535,14 @@ const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<L
 };
 
 const openRequested = async (
-  { flags: typed, resume, begins }: WorkRequest,
+  { flags: stored, resume, begins }: WorkRequest,
   steps: Steps,
 ): Promise<Opened> => {
   // They were flags when they were typed.
-  const flags = typed as RunFlags;
-  const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume }) };
+  const typed = stored as RunFlags;
+  const flags = resume === null ? typed : withoutFlags(typed, SESSION_CHOICE);
+  const flagsFor = async ({ settings }: RecordedSettings) => unchangedFlags(flags, settings);
+  const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume, flagsFor }) };
   const open = (): Promise<Opened> => openFromFlags(flags, 'detached', more);
   return begins === 'now' ? open() : whenFree(open, LOCK_WAIT_MS);
 };
@@ -549,11 +550,11 @@ const openRequested = async (
 /** What a failed start leaves: a session that was detached before stays in the list. */
 const forgetStart = async (
   sessionId: string,
-  before: LiveRecord | null,
+  earlier: LiveRecord | null,
   fault: unknown,
 ): Promise<void> => {
-  if (before !== null) await storeRecord({ ...before, end: failedEnd(fault) });
-  await removeLive(sessionId, before === null ? 'record' : 'socket');
+  if (earlier !== null) await storeRecord({ ...earlier, end: failedEnd(fault) });
+  await removeLive(sessionId, earlier === null ? 'record' : 'socket');
 };
 
 const failedEnd = (fault: unknown): NonNullable<LiveRecord['end']> => ({
@@ -572,21 +573,21 @@ export const runWorker = async (): Promise<number> => {
     if (request.begins === 'afterLauncher' && request.resume !== null)
       waitRecord = await awaitLauncher(request, request.resume);
     const opened = await openRequested(request, steps);
-    const before = await readRecord(opened.session.id);
     const { workspace, preset } = opened.settings;
     // Read below: MCP servers may ask before.
     let limitMs: number | null = null;
     const serverQuestion = new WaitingServerQuestion(() => limitMs);
     opened.servers?.answerWith((question, signal) => serverQuestion.ask(question, signal));
+    const earlier = await readRecord(opened.session.id);
     const serving = await attempt(async () => {
       // They were flags when they were typed.
       const flags = request.flags as RunFlags;
       limitMs = await readAnswerLimit(flags, workspace);
-      return startServing(request, opened, serverQuestion, before);
+      return startServing(request, opened, serverQuestion, earlier);
     });
     if (serving.kind === 'fault') {
       // the first failure is the one to report
-      await attempt(() => forgetStart(opened.session.id, before, serving.fault));
+      await attempt(() => forgetStart(opened.session.id, earlier, serving.fault));
       // A resumed session ends as by a crash: the next start goes on with what waits in it.
       if (opened.resumed === null) await attempt(() => opened.session.close());
       throw serving.fault;

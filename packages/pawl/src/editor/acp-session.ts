@@ -381,6 +381,7 @@ export class AcpSession {
     const isPrompt = this.#session.prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
     const { text: whole, written, pictures } = readPrompt(blocks, this.workspace);
+    if (this.#cancelCount !== cancelCount) return this.#state; // nobody is asked for it
     await this.#trustGate.pass(this.#state); // asks about programs of the project, once
     if (this.#cancelCount !== cancelCount) return this.#state;
     const expanded = await expandTyped(this.#session.prompts, written);

@@ -1,9 +1,9 @@
 /**
  * Questions to an editor's user, as requests of the protocol (ACP).
  *
- * From top to bottom: may this call run; what the model wants to know; may this program of the
- * project run (the trust gate); and what an MCP server wants to know. A permission request offers
- * options, an elicitation is a form.
+ * From top to bottom: may this call run; forms; what the model wants to know; may this program of
+ * the project run (the trust gate); and what an MCP server wants to know. A permission request
+ * offers options, an elicitation is a form.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -147,6 +147,63 @@ export const readApproval = (
     replyTexts[choice?.answer ?? ''] ?? { deny: 'the editor sent an answer that was not offered' }
   );
 };
+
+// Forms, of questions of the model and of MCP servers
+
+const DECLINED: ServerAnswer = { action: 'decline' };
+
+const formChoices = (choices: readonly FieldChoice[]): { const: string; title: string }[] =>
+  choices.map(({ value, label }) => ({ const: value, title: harmless(label) }));
+
+const schemaOfType = (type: FieldType): ElicitationPropertySchema => {
+  switch (type.kind) {
+    case 'text':
+      return { type: 'string' };
+    case 'choice':
+      return { type: 'string', oneOf: formChoices(type.choices) };
+    case 'choices':
+      return { type: 'array', items: { anyOf: formChoices(type.choices) } };
+    case 'number':
+    case 'integer':
+    case 'boolean':
+      return { type: type.kind };
+  }
+};
+
+/** The form. It has no default values: nothing is filled in for the user. */
+const formRequest = (
+  sessionId: string,
+  message: string,
+  fields: readonly QuestionField[],
+): CreateElicitationRequest => ({
+  mode: 'form',
+  sessionId,
+  message,
+  requestedSchema: {
+    type: 'object',
+    properties: Object.fromEntries(
+      fields.map(({ name, label, type }) => [
+        name,
+        { ...schemaOfType(type), title: harmless(label) },
+      ]),
+    ),
+    required: fields.filter(({ isRequired }) => isRequired).map(({ name }) => name),
+  },
+});
+
+const readForm = (
+  response: CreateElicitationResponse,
+  fields: readonly QuestionField[],
+): ServerAnswer => {
+  if (response.action === 'cancel') return { action: 'cancel' };
+  if (response.action !== 'accept' || !('content' in response)) return DECLINED;
+  const answer: unknown = response.content ?? {};
+  if (typeof answer !== 'object' || answer === null) return DECLINED;
+  const content = readContent({ ...answer }, fields);
+  return content === null ? DECLINED : { action: 'accept', content };
+};
+
+// What the model wants to know
 
 /** What the model asks the user, as a form: one of its choices, or the user's own words. */
 export const askWords = async (
@@ -356,9 +413,9 @@ export const askInEditor = (
       kind: 'other',
       status: 'pending',
     });
-    await outbox.flushed();
-    signal.throwIfAborted();
     try {
+      await outbox.flushed();
+      signal.throwIfAborted();
       const response = await context.request(
         'session/request_permission',
         choiceRequest(sessionId, toolCallId, question, options),
@@ -383,7 +440,6 @@ export const askInEditor = (
   };
 };
 
-const DECLINED: ServerAnswer = { action: 'decline' };
 const CHOICES_MAX = 10;
 
 const questionText = ({ server, message, asks }: ServerQuestion): string =>
@@ -393,57 +449,6 @@ const questionText = ({ server, message, asks }: ServerQuestion): string =>
       ...(asks.kind === 'address' ? [`Open it yourself if you trust it: ${asks.url}`] : []),
     ].join('\n\n'),
   );
-
-const formChoices = (choices: readonly FieldChoice[]): { const: string; title: string }[] =>
-  choices.map(({ value, label }) => ({ const: value, title: harmless(label) }));
-
-const schemaOfType = (type: FieldType): ElicitationPropertySchema => {
-  switch (type.kind) {
-    case 'text':
-      return { type: 'string' };
-    case 'choice':
-      return { type: 'string', oneOf: formChoices(type.choices) };
-    case 'choices':
-      return { type: 'array', items: { anyOf: formChoices(type.choices) } };
-    case 'number':
-    case 'integer':
-    case 'boolean':
-      return { type: type.kind };
-  }
-};
-
-/** The form. It has no default values: nothing is filled in for the user. */
-const formRequest = (
-  sessionId: string,
-  message: string,
-  fields: readonly QuestionField[],
-): CreateElicitationRequest => ({
-  mode: 'form',
-  sessionId,
-  message,
-  requestedSchema: {
-    type: 'object',
-    properties: Object.fromEntries(
-      fields.map(({ name, label, type }) => [
-        name,
-        { ...schemaOfType(type), title: harmless(label) },
-      ]),
-    ),
-    required: fields.filter(({ isRequired }) => isRequired).map(({ name }) => name),
-  },
-});
-
-const readForm = (
-  response: CreateElicitationResponse,
-  fields: readonly QuestionField[],
-): ServerAnswer => {
-  if (response.action === 'cancel') return { action: 'cancel' };
-  if (response.action !== 'accept' || !('content' in response)) return DECLINED;
-  const answer: unknown = response.content ?? {};
-  if (typeof answer !== 'object' || answer === null) return DECLINED;
-  const content = readContent({ ...answer }, fields);
-  return content === null ? DECLINED : { action: 'accept', content };
-};
 
 type ServerQuestionOption = {
   readonly id: string;

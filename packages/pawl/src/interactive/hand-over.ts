@@ -12,7 +12,6 @@ import { conversationLength, messagesOf } from '@pawl/agent/machine/conversation
 import type { State } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { startSuccessor } from '../detached/launch.js';
-import { LIMITS, type RunFlags, SESSION_CHOICE, withoutFlags } from '../settings/flags.js';
 import { NotNow, type SlashCommandContext } from './slash-command.js';
 import type { UserWork } from './terminal-session.js';
 
@@ -42,16 +41,6 @@ const canHandOver = (state: State): boolean => {
   );
 };
 
-/**
- * The flags for the successor, without those that the journal knows better: they may have changed
- * since they were typed. The preset `full` is named: no journal gives it.
- */
-const successorFlags = (flags: RunFlags, { session }: State): RunFlags => {
-  const journaled = ['model', 'effort', 'preset', 'profile', 'workspace'] as const;
-  const others = withoutFlags(flags, journaled, SESSION_CHOICE, LIMITS);
-  return session.settings.preset === 'full' ? { ...others, preset: 'full' } : others;
-};
-
 const firstText = ({ session: { conversation } }: State): string => {
   const [part] = messagesOf(conversation)[0]?.parts ?? [];
   return part?.type === 'text' ? part.text : '';
@@ -75,12 +64,13 @@ export const handOver = async ({
   say,
   leave,
 }: HandOver): Promise<void> => {
-  const { conversation, queue } = view.state.session;
+  const { conversation, queue, settings } = view.state.session;
   if (conversationLength(conversation) + queue.length === 0)
     throw new NotNow(
       'Nothing was asked yet. To begin a session that runs alone: pawl -p "PROMPT" --detach',
     );
-  const ownFlags = successorFlags(flags, view.state);
+  // no journal gives the preset `full`
+  const ownFlags = settings.preset === 'full' ? { ...flags, preset: 'full' } : flags;
   // It waits for the end of this process.
   const successor = await startSuccessor(session.id, ownFlags, firstText(view.state));
   let isWanted = true;

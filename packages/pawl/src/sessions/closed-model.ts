@@ -1,4 +1,8 @@
-/** Opens a stored session for work that asks no model: no key, no network, no servers, no hooks. */
+/**
+ * Opens a stored session for work that asks no model: without key, network, servers and hooks of
+ * the user. An interrupted turn is resumed and then stopped, so until then a call that needs no
+ * approval may begin.
+ */
 
 import { readForeignUntil } from '@pawl/agent/journal/state-folder';
 import { stateFolder } from '@pawl/agent/platform/environment';

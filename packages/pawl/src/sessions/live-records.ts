@@ -10,14 +10,16 @@
  * writing it; the status of a session, and the list.
  */
 
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { cannotWrite } from '@pawl/agent/journal/journal-error';
-import { isLocked, probeSocket } from '@pawl/agent/journal/lock';
+import { acquireLock, isLocked, probeSocket } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import {
@@ -145,7 +147,7 @@ export type LiveQuestion = v.InferOutput<typeof questionSchema>;
 export const storableFlags = (flags: RunFlags): LiveRecord['flags'] =>
   Object.fromEntries(
     Object.entries(flags).flatMap(([name, value]) =>
-      typeof value === 'string' || value === true ? [[name, value]] : [],
+      typeof value === 'string' || typeof value === 'boolean' ? [[name, value]] : [],
     ),
   );
 
@@ -275,9 +277,10 @@ export const removeLive = async (sessionId: string, what: 'socket' | 'record'): 
 };
 
 /**
- * How it is with a session. `died`: its process is gone and had not ended it. `rested`, `failed`:
- * its process ended by itself (`end` of the record). `elsewhere`: another process, such as a
- * terminal, has it open. `closed`: it was ended in order since.
+ * How it is with a session. `elsewhere`: another process, such as a terminal, has it open. Of a
+ * session that no process has open: `closed` if it was deleted; `rested` or `failed` if its process
+ * ended by itself (`end` of the record), also where that closed the journal; `closed` if another
+ * process has ended it in order; else `died`.
  */
 export type LiveStatus =
   | 'runs'
@@ -293,23 +296,23 @@ export type LiveSession = { readonly record: LiveRecord; readonly status: LiveSt
 /** More than the outcomes of cancelled calls, which follow the request to end in a journal. */
 const TAIL_BYTES = 4 * 1024 * 1024;
 
-/** Whether the journal's last lines say that the session was ended in order, or that it is gone. */
-const isClosed = async (sessionId: string): Promise<boolean> => {
-  try {
-    return await withRegular(
-      journalPath(stateFolder(process.env), sessionId),
-      async (file, { size }) => {
-        const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES));
-        await file.read(bytes, 0, bytes.length, size - bytes.length);
-        const text = bytes.toString('utf8');
-        return (
-          text.lastIndexOf('"type":"ShutdownRequested"') > text.lastIndexOf('"type":"Resumed"')
-        );
-      },
-    );
-  } catch (error) {
-    return errorCode(error) === 'ENOENT'; // the session was deleted
+const openingOrEnd = v.object({
+  event: v.object({ type: v.picklist(['ShutdownRequested', 'Resumed']) }),
+});
+
+/** Whether the journal's last lines say that the session was ended in order. */
+const isClosed = async (journal: string): Promise<boolean> => {
+  const text = await withRegular(journal, async (file, { size }) => {
+    const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    await file.read(bytes, 0, bytes.length, size - bytes.length);
+    return bytes.toString('utf8');
+  });
+  for (const line of text.split('\n').reverse()) {
+    if (!/"(ShutdownRequested|Resumed)"/.test(line)) continue;
+    const parsed = attemptNow(() => v.parse(openingOrEnd, JSON.parse(line)));
+    if (parsed.kind === 'done') return parsed.value.event.type === 'ShutdownRequested';
   }
+  return false;
 };
 
 /** What the process of a session is seen to do. */
@@ -326,8 +329,11 @@ const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
   if (isThisBoot && (await probeSocket(livePaths(sessionId).socket)) === 'alive') return 'runs';
   if (end === null && isThisBoot && !hasEnded(record.process)) return 'starting';
   if (await isLocked(lockPath(stateFolder(process.env), sessionId))) return 'elsewhere';
+  const journal = journalOf(record);
+  if (!existsSync(journal)) return 'closed';
   if (end !== null) return end.kind;
-  return (await isClosed(sessionId)) ? 'closed' : 'died';
+  const closed = await attempt(() => isClosed(journal));
+  return closed.kind === 'done' && closed.value ? 'closed' : 'died';
 };
 
 /** One detached session; null if there is none. */
@@ -348,6 +354,27 @@ const removeStartLogs = (folder: string, names: readonly string[]): void => {
   }
 };
 
+const journalOf = ({ sessionId }: LiveRecord): string =>
+  journalPath(stateFolder(process.env), sessionId);
+
+/** Whether the session is stored and has a worktree of its own, which `pawl stop` releases. */
+const hasWorktree = (record: LiveRecord): boolean =>
+  record.worktree !== undefined &&
+  existsSync(record.worktree.path) &&
+  existsSync(journalOf(record));
+
+/** Removes the record of a closed session, unless another process has begun with it since. */
+const removeClosed = async ({ sessionId, process: known }: LiveRecord): Promise<void> => {
+  const lock = await attempt(() => acquireLock(lockPath(stateFolder(process.env), sessionId)));
+  if (lock.kind === 'fault') return; // the session is open again
+  try {
+    const now = (await readRecord(sessionId))?.process;
+    if (isDeepStrictEqual(now, known)) await removeLive(sessionId, 'record');
+  } finally {
+    await lock.value.release();
+  }
+};
+
 /** All detached sessions, the last started first. What belongs to none any more is removed. */
 export const listLive = async (): Promise<readonly LiveSession[]> => {
   const folder = liveFolder();
@@ -358,10 +385,11 @@ export const listLive = async (): Promise<readonly LiveSession[]> => {
   const names = all.filter((name) => name.endsWith('.json'));
   const found = await Promise.all(names.map((name) => findLive(name.slice(0, -'.json'.length))));
   const listed = found.filter((one) => one !== null);
-  for (const { record, status: now } of listed)
-    if (now === 'closed') await removeLive(record.sessionId, 'record');
+  const isOver = ({ record, status: now }: LiveSession): boolean =>
+    now === 'closed' && !hasWorktree(record);
+  for (const live of listed) if (isOver(live)) await removeClosed(live.record);
   return listed
-    .filter(({ status: now }) => now !== 'closed')
+    .filter((live) => !isOver(live))
     .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
 };
 
@@ -384,7 +412,7 @@ export const statusWords = ({ record, status }: LiveSession, nowMs: number): str
     case 'rested':
       return `${activity.words} ${formatDuration(Math.max(0, nowMs - activity.sinceMs))} ago: pawl attach goes on`;
     case 'closed':
-      return 'was ended';
+      return 'was ended: pawl stop releases its worktree';
     default:
       return status satisfies never;
   }

@@ -328,6 +328,22 @@ export const withoutFlags = (flags: RunFlags, ...groups: readonly FlagNames[]): 
   return Object.fromEntries(Object.entries(flags).filter(([name]) => !names.includes(name)));
 };
 
+/**
+ * The flags of a process that goes on with a session, without those that its journal has, and
+ * without a preset and limits that were changed since they were typed.
+ */
+export const unchangedFlags = (flags: RunFlags, { preset, limits }: Settings): RunFlags => {
+  const { usd, tokens, rounds, timeMs } = readLimits(flags);
+  const changed: FlagNames = [
+    ...(flags.preset === preset ? [] : ['preset' as const]),
+    ...(usd === limits.usd ? [] : ['maxUsd' as const]),
+    ...(tokens === limits.tokens ? [] : ['maxTokens' as const]),
+    ...(rounds === limits.rounds ? [] : ['maxRounds' as const]),
+    ...(timeMs === limits.timeMs ? [] : ['maxMinutes' as const]),
+  ];
+  return withoutFlags(flags, ['model', 'effort', 'profile', 'workspace'], changed);
+};
+
 const notForClients = NOT_FOR_CLIENTS.join(' ').toLowerCase().split(' ');
 
 /** The flags of `pawl serve` that are settings of its sessions: `--fail-on <kinds>` is `failOn`. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import {
+  appendFileSync,
   chmodSync,
   chownSync,
   existsSync,
@@ -20,6 +21,7 @@ import { atEnd } from '../../../../test/temporary-folder.js';
 import { isDeep, testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
 import type { WaitingCall } from '../../src/detached/waiting-questions.js';
+import { storedJournals } from '../../src/sessions/stored-sessions.js';
 import {
   answerShown,
   detach,
@@ -172,20 +174,66 @@ test('a session whose process was killed is told, and brought back by resume and
   assert.equal(await window.ended, 0);
 });
 
-test('a session that can not be brought back stays in the list', async (context) => {
+const journalPath = (place: Place, id: string): string =>
+  join(place.state, 'pawl', 'sessions', `${id}.jsonl`);
+
+test('a session that is brought back has the rights and limits that its user has set since', async (context) => {
+  const place = await makeAsking(context, [done]);
+  const typed = [
+    '--preset',
+    'auto',
+    '--max-usd',
+    '10',
+    '--max-tokens',
+    '90000',
+    '--no-auto-commit',
+  ];
+  const id = await detach(context, place, ['look', ...typed]);
+  await untilState(place, id, /runs: has answered/);
+  const { flags } = JSON.parse(readFileSync(liveFile(place, id, 'json'), 'utf8'));
+  assert.deepEqual([flags.preset, flags.autoCommit], ['auto', false]);
+  const window = openWindow(context, place, { words: ['attach', id] });
+  await window.sees('Done.');
+  window.press('/preset plan\r');
+  await window.sees('The preset is now plan');
+  window.press('/budget 3\r');
+  const isLimited = (): boolean => readFileSync(journalPath(place, id), 'utf8').includes('"usd":3');
+  await until('the limit', isLimited);
+  killSession(place, id);
+  await untilState(place, id, /died/);
+  expectCode(await runInProcess(place, ['resume', id]), 0);
+  const { settings } = (await storedJournals(join(place.state, 'pawl')).peek(id)).state.session;
+  const { preset, limits } = settings;
+  assert.deepEqual([preset, limits.usd, limits.tokens], ['plan', 3, 90_000]);
+  expectCode(await runInProcess(place, ['stop', id]), 0);
+});
+
+test('a start that fails loses no earlier detached session, and a deleted one is not listed', async (context) => {
   const place = await makeAsking(context, [asks]);
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /waits for your answer/);
   killSession(place, id);
-  const socket = liveFile(place, id, 'sock');
-  rmSync(socket);
-  mkdirSync(socket);
+  await untilState(place, id, /died/);
+  rmSync(liveFile(place, id, 'token'));
+  mkdirSync(liveFile(place, id, 'token')); // no token can be written
   assert.notEqual((await runInProcess(place, ['resume', id])).code, 0);
-  await untilState(place, id, /failed: stopped: [\s\S]*pawl attach brings it back/);
-  rmSync(socket, { recursive: true });
+  await untilState(place, id, /failed: [\s\S]*pawl attach brings it back/);
+  rmSync(liveFile(place, id, 'token'), { recursive: true });
   expectCode(await runInProcess(place, ['resume', id]), 0);
   await untilState(place, id, /runs: waits for your answer/);
-  expectCode(await runInProcess(place, ['stop', id]), 0);
+  killSession(place, id);
+  await untilState(place, id, /died/);
+  // text in a journal that only looks like its end
+  const input = { type: 'ShutdownRequested' };
+  appendFileSync(journalPath(place, id), `${JSON.stringify({ seq: 99, event: { input } })}\n`);
+  const [row] = await listLive(place);
+  assert.equal(row?.status, 'died');
+  const record = JSON.parse(readFileSync(liveFile(place, id, 'json'), 'utf8'));
+  const end = { kind: 'failed', words: 'no key', atMs: 0 };
+  writeFileSync(liveFile(place, id, 'json'), JSON.stringify({ ...record, end }));
+  rmSync(journalPath(place, id));
+  assert.deepEqual(await listLive(place), []);
+  assert.ok(!existsSync(liveFile(place, id, 'json')));
 });
 
 /** Makes the workspace a repository with one commit. */
@@ -213,7 +261,7 @@ test('a second session in a folder gets a worktree, unless it is told otherwise'
 });
 
 test('the worktree of a session goes with it if nothing in it would be lost, and is kept otherwise', async (context) => {
-  const place = await makeAsking(context, [asks, asks, asks, done, done]);
+  const place = await makeAsking(context, [asks, asks, asks, done, done, done, done]);
   await makeRepository(place);
   const first = await detach(context, place, ['one']);
   await untilState(place, first, /waits for your answer/);
@@ -237,6 +285,15 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   expectCode(await runInProcess(place, again), 0);
   expectCode(await answerShown(place, changed, 'yes'), 0);
   await untilState(place, changed, /runs: has answered/);
+  killSession(place, changed);
+  await untilState(place, changed, /died/);
+  await detach(context, place, ['more', '--resume', changed]);
+  await untilState(place, changed, /runs: has answered/);
+  // and where another process has ended it in order
+  killSession(place, changed);
+  await untilState(place, changed, /died/);
+  expectCode(await runInProcess(place, ['-p', 'more', '--resume', changed]), 0);
+  await untilState(place, changed, /closed: was ended/);
   const kept = await runInProcess(place, ['stop', changed]);
   expectCode(kept, 0);
   assert.match(kept.stderr, /is kept: not committed: out\.txt\. To remove it .*: git -C /);

@@ -335,14 +335,20 @@ test('a pipe that never ends, as scripts and CI hand it down, holds nothing up',
   assert.match(ended.stderr, NOT_WAITED_FOR);
 });
 
-for (const word of ['--json', '--preset=auto', '--sandbox=off', '-V']) {
-  test(`a text '${word}' behind -p is never taken for a flag`, async (context) => {
+for (const [flag, word] of [
+  ['-p', '--json'],
+  ['-p', '--sandbox=off'],
+  ['-p', '-V'],
+  ['-p', '--worktree'], // of a command
+  ['-cp', '--preset=auto'],
+] as const) {
+  test(`a text '${word}' behind ${flag} is never taken for a flag`, async (context) => {
     const place = await makeServed(context, [done]);
-    const ended = await runInProcess(place, ['-p', word]);
+    const ended = await runInProcess(place, [flag, word]);
     expectCode(ended, 2);
     assert.match(
       ended.stderr,
-      /could be the prompt or a flag.*\n.*\n.*is the prompt: pawl -p -- "/,
+      /could be the prompt or a flag.*\n.*\n.*is the prompt: pawl -c?p -- "/,
     );
     assert.equal(place.server.requests.length, 0);
   });

@@ -285,7 +285,8 @@ const worstCase = (
     return usd.type === 'left' ? { id, usd: usd.amount, inputUsd: 0 } : null;
   }
   if (event.type !== 'RequestMeasured' || measuredId(state) !== event.usageId) return null;
-  // What the machine has set aside for the request: nothing if the limit did not let it go.
+  // What the machine has set aside. A request that the limit refuses has no reservation, and is
+  // not sent, so it costs nothing.
   const held = findReservation(state.session, event.usageId);
   if (held === undefined) return null;
   const outputUsd = (held.outputTokens * PRICE) / 1e6;
@@ -404,7 +405,10 @@ const countedTwice = (
 
 // ---- The key ----
 
-/** What is set aside and charged, by the work that it is for: it decides what may still leave. */
+/**
+ * What is set aside and charged, by the work that it is for: it decides what may still leave. The
+ * last report is left out: whether it counts twice is looked for behind the first way to a node.
+ */
 export const chargesKey = ({ state, charges }: ExplorationNode): string => {
   const { session } = state;
   const { reserved = [], unaccounted } = session;

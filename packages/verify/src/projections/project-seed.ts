@@ -5,9 +5,10 @@
  *
  * 1. Each call of a reply is one ToolCompleted. The last of a batch leaves ExecutingTools.
  * 2. Stops that the seed does not know (cancel, budget, veto, a final failure) appear as a call
- *    that fails at its retry limit. `refusals` has the path there from each state.
+ *    that fails at its retry limit. `refusals` has, for each state of the seed, its steps from
+ *    there until it waits for the user.
  * 3. An action of the seed counts only if our machine did something of the kind in the same step
- *    (`witnesses`), or on such a path.
+ *    (`witnesses`), or if the step is `supposed`. Otherwise the seed does nothing in it (`waits`).
  *
  * The main function, `projectSeed`, is the last.
  */
@@ -26,7 +27,7 @@ import {
   stepFinder,
 } from './projection.js';
 
-/** `supposed`: a step that the seed must take and that has no counterpart in ours. */
+/** `supposed`: the seed must take the step, and ours has no counterpart. Needs no witness. */
 type SeedStep = ProjectedStep & { readonly supposed?: true };
 
 export type SeedWords = {
@@ -53,7 +54,7 @@ export type SeedWords = {
   readonly answers: { readonly text: string; readonly none: string };
   /** The action for a hook's warning; null if the seed's hooks have none. */
   readonly warns: string | null;
-  /** The path out of each state for stops that the seed does not know. */
+  /** By state: the seed's steps until it waits for the user, for a stop that it does not know. */
   readonly refusals: Readonly<Record<string, readonly SeedStep[]>>;
   /** Our actions of which one must accompany the seed's action. */
   readonly witnesses: Readonly<Record<string, readonly ActionType[]>>;
