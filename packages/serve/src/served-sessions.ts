@@ -255,7 +255,7 @@ export class ServedSessions {
       await this.#inOrder(sessionId, record.workspace, async () => {
         const { notice: now } = await this.#record(key, sessionId);
         await this.#update(sessionId, {
-          ...(now === notice ? { notice: '' } : {}), // a move may have left another one
+          ...(now === notice ? { notice: '' } : {}), // a move may have set another one
           ...(requestId === undefined ? {} : { noticed: { requestId, notice } }),
         });
       });

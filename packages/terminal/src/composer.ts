@@ -59,7 +59,7 @@ const NONE: ComposerResult = { kind: 'none' };
 export type NamePaste = (pasted: string, before: string) => string | null;
 
 /**
- * A search in the history. `index`: of the text that was found. `before`, `position`: the editor
+ * A search in the history. `index`: of the text that matches. `before`, `position`: the editor
  * and the place in the history when the search began.
  */
 type Search = {
@@ -387,7 +387,7 @@ const addEarlier = (history: History, texts: readonly string[]): History => {
   return { ...all, position: all.texts.length - behind, draft: history.draft };
 };
 
-/** The history at another text. `current`: the text on the screen; a draft is kept. */
+/** The history at another text. `current`: the text on the screen; a draft stays. */
 const moveTo = (history: History, position: number, current: string): History => {
   const { length } = history.texts;
   const draft = history.position === length ? current : history.draft;

@@ -13,7 +13,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findByVariable, listProcesses, type ProcessStatus } from '../platform/processes.js';
 
-/** The variable with the marker. Each command has its own marker. */
+/** The variable with the marker. Each command has another one. */
 export const MARKER = 'PAWL_CALL';
 
 /** A command's process: leader of a group and session. */

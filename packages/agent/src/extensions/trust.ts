@@ -96,7 +96,7 @@ const isEntry = (value: unknown): value is StoredEntry => {
   );
 };
 
-/** An entry of a newer version counts for nothing, and is kept. */
+/** An entry of a newer version counts for nothing, and stays. */
 const isKnown = (entry: StoredEntry): entry is TrustEntry =>
   TRUST_KINDS.some((kind) => kind === entry.kind) &&
   (entry.level === undefined || COMMAND_LEVELS.some((level) => level === entry.level));

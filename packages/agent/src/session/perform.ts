@@ -198,7 +198,7 @@ const APPLIED_MS = 30_000;
  *
  * `before` notes a call that may change files (`#noted`). Once its batch has ended, `settle` takes
  * the checkpoint of the noted calls, which are `#last` then. `endTurn` looks at all files for them.
- * A fault never stops a call: the user is told which changes can't be taken back.
+ * A fault never stops a call: the user reads which changes can't be taken back.
  */
 export class CheckpointRuns {
   readonly checkpoints: Checkpoints | null;

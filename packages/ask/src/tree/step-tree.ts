@@ -602,7 +602,7 @@ const warnOfCost = (draft: TreeDraft, { node, requestId }: CallEnd, end: KnownCo
 };
 
 /**
- * Counts the usage of a finished call. `kept`: it keeps its place among the open calls, since a
+ * Counts the usage of a finished call. `kept`: it has its place among the open calls, since a
  * tree that was shut down sends it again when it is resumed.
  */
 const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'kept'): void => {

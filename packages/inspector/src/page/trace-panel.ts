@@ -104,7 +104,7 @@ export class TracePanel implements Panel {
   #rows: readonly Row[] = [];
   /** The selected entry at the last drawing. */
   #shownSeq = -1;
-  /** The time of the longest shown round: the axis, if rounds are not in order. */
+  /** The time of the longest shown round: the axis, if rounds are not sorted. */
   #longestMs = 0;
 
   constructor(pageState: PageState) {

@@ -232,7 +232,7 @@ const openHistory = <S extends string>(options: StartOptions<S>) => {
     listen(listener: Listener<S>): () => void {
       const queue = openListenerQueue(listener, waitingMax, (why) => {
         queues.delete(queue);
-        // Later, so that `onDropped` can't stop a step either. If it fails, nobody is left to tell.
+        // Later, so that `onDropped` can't stop a step either. If it fails, nobody can be informed.
         void Promise.resolve()
           .then(() => options.onDropped?.(listener, why))
           .catch(() => undefined);

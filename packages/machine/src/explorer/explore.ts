@@ -6,7 +6,7 @@
  * 2. A violation is reported with a shortest path to any violation.
  * 3. Goals are checked when all nodes are known: each node must reach a node where the goal holds.
  * 4. An expanded node is dropped. Only 12 bytes, an empty place in the list of those that wait, its
- *    fingerprint and its arcs are kept.
+ *    fingerprint and its arcs stay.
  *
  * A node is a state of the model; a label names a step from it, such as an event; an arc is a step
  * that was found. From top to bottom: the model; `explore`; the search; its arcs; and the set of

@@ -824,7 +824,7 @@ const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TM
 /** A lock of git that is older than its commands take. */
 const LOCK_MS = 60_000;
 
-/** When a file was changed, in ms since 1970; infinite if it can't be found. */
+/** When a file was changed, in ms since 1970; infinite if there is none. */
 const changedAt = (file: string): number => {
   const status = attemptNow(() => statSync(file).mtimeMs);
   return status.kind === 'done' ? status.value : Number.POSITIVE_INFINITY;
@@ -964,7 +964,7 @@ const askProvider = shared(async (world: DoctorWorld) => {
   // `ownServer`: the users start the server themselves
   if (provider === undefined || provider.ownServer !== null) return null;
   const environment = await attempt(() => fullEnvironment(world));
-  if (environment.kind === 'fault') return null; // told by `noKey`
+  if (environment.kind === 'fault') return null; // `noKey` says it
   const endpoint = findEndpoint(provider, environment.value, undefined);
   if (endpoint.kind !== 'ok' || endpoint.url === null) return null;
   const url = new URL(endpoint.url);

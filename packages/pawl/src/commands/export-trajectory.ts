@@ -164,7 +164,7 @@ const readPictures = async (
 
 const pictureName = ({ sha256, mediaType }: Image): string => `${sha256}.${extensions[mediaType]}`;
 
-/** Writes a new file. If that fails, nothing of it is left. */
+/** Writes a new file. If that fails, nothing of it stays. */
 export const writeNewFile = async (file: string, text: string): Promise<void> => {
   try {
     await writeFile(file, text, { flag: 'wx', mode: 0o600 });

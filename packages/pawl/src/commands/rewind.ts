@@ -239,7 +239,7 @@ const NEEDS_PLACE = [
 
 /**
  * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if
- * a file was left as it is, 2 if a dry run finds that the rewind would be refused.
+ * a file stays as it is, 2 if a dry run finds that the rewind would be refused.
  */
 export const rewindSession = async (prefix: string, flags: RewindFlags): Promise<number> => {
   const { at, dryRun, json = false } = flags;

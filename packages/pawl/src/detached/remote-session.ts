@@ -94,7 +94,7 @@ const died = (sessionId: string): Stop =>
       `${sessionId} brings it back.`,
   );
 
-/** The session's own end; a stream that ends without one is asked for again. */
+/** The end of the session; a stream that ends without one is asked for again. */
 type EndReason = 'closed' | 'failed';
 
 /**

@@ -329,7 +329,7 @@ const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
   if (isThisBoot && (await probeSocket(livePaths(sessionId).socket)) === 'alive') return 'runs';
   if (end === null && isThisBoot && !hasEnded(record.process)) return 'starting';
   if (await isLocked(lockPath(stateFolder(process.env), sessionId))) return 'elsewhere';
-  const journal = journalOf(record);
+  const journal = journalFile(record);
   if (!existsSync(journal)) return 'closed';
   if (end !== null) return end.kind;
   const closed = await attempt(() => isClosed(journal));
@@ -354,14 +354,14 @@ const removeStartLogs = (folder: string, names: readonly string[]): void => {
   }
 };
 
-const journalOf = ({ sessionId }: LiveRecord): string =>
+const journalFile = ({ sessionId }: LiveRecord): string =>
   journalPath(stateFolder(process.env), sessionId);
 
 /** Whether the session is stored and has a worktree of its own, which `pawl stop` releases. */
 const hasWorktree = (record: LiveRecord): boolean =>
   record.worktree !== undefined &&
   existsSync(record.worktree.path) &&
-  existsSync(journalOf(record));
+  existsSync(journalFile(record));
 
 /** Removes the record of a closed session, unless another process has begun with it since. */
 const removeClosed = async ({ sessionId, process: known }: LiveRecord): Promise<void> => {

@@ -420,7 +420,7 @@ type HoldOptions = {
   readonly takeOver: boolean;
   /** Turns are collected for a terminal, which shows them. */
   readonly place: Place;
-  /** Called with every step of the session, in order. */
+  /** Called with every step of the session, the oldest first. */
   readonly visit?: (step: JournalStep) => void;
 };
 

@@ -336,7 +336,7 @@ export const allowedServers = async (
   };
 };
 
-/** Without servers of a name that one of the user's own has: those are never started. */
+/** Without servers of a name that one of the user's has: those are never started. */
 const withoutReplaced = (
   servers: readonly ProjectServer[],
   userServers: readonly McpServer[],

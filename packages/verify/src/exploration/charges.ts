@@ -407,7 +407,8 @@ const countedTwice = (
 
 /**
  * What is set aside and charged, by the work that it is for: it decides what may still leave. The
- * last report is left out: whether it counts twice is looked for behind the first way to a node.
+ * last report is not part of it: whether it counts twice is looked for behind the first way to a
+ * node.
  */
 export const chargesKey = ({ state, charges }: ExplorationNode): string => {
   const { session } = state;

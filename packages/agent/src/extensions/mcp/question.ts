@@ -3,7 +3,7 @@
  *
  * 1. All texts are the server's: they are cut here, and sanitized where they are shown.
  * 2. A form with too many fields is declined.
- * 3. Bounds of a value (a minimum, a pattern) are left to the server.
+ * 3. Bounds of a value (a minimum, a pattern) are checked by the server.
  */
 
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';

@@ -92,7 +92,7 @@ const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
 const answersNothing = (event: Completed): boolean =>
   event.calls.length === 0 || isMalformed(event);
 
-/** The reply of a cancelled turn has no calls that need results: its text is all that is kept. */
+/** The reply of a cancelled turn has no calls that need results: only its text stays. */
 export const drainedInVain = (state: Calling, event: Completed): boolean =>
   isStopping(state) && answersNothing(event);
 /** The same, where a limit cancelled the turn. */

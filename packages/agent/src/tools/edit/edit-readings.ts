@@ -210,7 +210,7 @@ const isMarker = (line: string): boolean => {
 
 /**
  * The whole lines between markers. `first`, `last`: the text starts or ends with a marker, whose
- * empty part on the outside is left out.
+ * empty part on the outside is dropped.
  */
 type Cut = { readonly parts: readonly string[]; readonly first: boolean; readonly last: boolean };
 

@@ -306,7 +306,7 @@ export class GitStates {
     return commit !== null && !(await hasCommit(repository, commit)) ? NO_COMMIT : null;
   }
 
-  /** Performs the changes of a plan. What is done already is left as it is. Never rejects. */
+  /** Performs the changes of a plan. What is done already stays. Never rejects. */
   async perform(
     changes: readonly RefChange[],
     planId: string,
