@@ -1,6 +1,13 @@
-/** `Runtime`, the interface of the sessions in one process, for sessions on the engine. */
+/**
+ * The interface `Runtime` for sessions that live on an engine. Here are kept only connections and
+ * what can be read again: followers of sessions, inputs on their way, states.
+ *
+ * A reader ends when it sees the entry that closes the session, or when the session was closed
+ * before its follower began. A session that is `over` is closed; while it is `ending`, its last
+ * hooks may still add entries.
+ */
 
-import './polyfill.js';
+import './polyfill.js'; // before the SDK, which session-store.js imports
 import {
   AsyncQueue,
   attempt,
@@ -14,6 +21,7 @@ import {
   newSessionId,
   type RecordStore,
   type Runtime,
+  reportThrough,
   type SessionInfo,
   systemClock,
   type Watcher,
@@ -66,6 +74,8 @@ export type RestateRuntime = Runtime & {
 const IDLE_MS = 60_000;
 /** How long the answer of a node counts: many sessions may wait for one node. */
 const PING_KEPT_MS = 3_000;
+/** How long a new session is followed from its first entry on, so that its first hooks are seen. */
+const NEW_MS = 10_000;
 /** How long the hooks about the end of a session are waited for, also if its node is away. */
 const END_MS = 60_000;
 
@@ -82,14 +92,17 @@ class EngineSessions implements RestateRuntime {
     string,
     { readonly askedAt: number; readonly isUp: Promise<boolean> }
   >();
-  /** Sessions that were created here and have no follower yet: it begins with their first entry. */
-  readonly #created = new Map<string, Header>();
+  /** The headers of new sessions that had no input and no follower here, the oldest first. */
+  readonly #created = new Map<string, { readonly header: Header; readonly at: number }>();
+  readonly #report: (fault: Error) => void;
+  #isDisconnected = false;
 
   constructor(options: RestateRuntimeOptions) {
     this.#options = options;
     this.#store = new SessionStore(options.ingressUrl);
     this.records = new StoredRecords(this.#store);
     this.#states = new SessionStates(this.#store, IDLE_MS);
+    this.#report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
   }
 
   async create(
@@ -103,6 +116,7 @@ class EngineSessions implements RestateRuntime {
       service: `Tools-${node}`,
       handler: 'begin',
       parameter: { ...session, sessionId },
+      once: true,
     });
     // before its first hooks, which ask whose session it is
     await record?.(sessionId);
@@ -113,16 +127,20 @@ class EngineSessions implements RestateRuntime {
       parameter: { ...created, node, title: null },
       once: true,
     });
-    this.#created.set(sessionId, created.header);
+    this.#dropOld();
+    this.#created.set(sessionId, { header: created.header, at: performance.now() });
     return sessionId;
   }
 
   async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {
-    // also a session that can't be followed now takes inputs: its follower reports why
-    await attempt(async () => this.#followers.get(sessionId)?.ready());
     const queue =
       this.#queues.get(sessionId) ??
-      new SendQueue((inputs) => this.#store.input(sessionId, inputs));
+      new SendQueue(async (inputs) => {
+        // A watcher sees the step of the input. One that can't be followed now takes inputs, too:
+        // its follower reports why.
+        await attempt(async () => this.#followers.get(sessionId)?.ready());
+        return this.#store.input(sessionId, inputs);
+      });
     this.#queues.set(sessionId, queue);
     const sent = await queue.add(input).finally(() => {
       if (queue.isIdle) this.#queues.delete(sessionId);
@@ -143,13 +161,16 @@ class EngineSessions implements RestateRuntime {
   }
 
   async *#read(sessionId: string, from: number, live: AsyncQueue<Entry>): AsyncGenerator<Entry> {
-    const { over, ending } = await this.#store.session(sessionId);
-    // entries that are still to come are those of the last hooks
+    const { over, ending, seq } = await this.#store.session(sessionId);
+    if (this.#isDisconnected) return;
+    // closed, and its last hooks have ended: nothing is to come
     if (over && !ending) return yield* this.#store.entries(sessionId, from);
     const follower = this.#follow(sessionId);
     const unread = follower.read((entry) => {
       live.push(entry);
-      if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
+      // an earlier one is of a session that was opened again
+      const ends = entry.event.type === 'ShutdownRequested' && entry.seq > seq;
+      if (ends) void this.#endReader(sessionId, live);
     });
     this.#readers.add(live);
     try {
@@ -174,7 +195,7 @@ class EngineSessions implements RestateRuntime {
     try {
       await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
     } catch {
-      // the node or the engine is away: the reader ends without them
+      // the entries can't be had, for example since the engine is away: it ends without them
     }
     live.end(null);
   }
@@ -286,6 +307,8 @@ class EngineSessions implements RestateRuntime {
   }
 
   async disconnect(): Promise<void> {
+    this.#isDisconnected = true;
+    this.#created.clear();
     for (const follower of this.#followers.values()) follower.stop();
     this.#followers.clear();
     for (const reader of this.#readers) reader.end(null);
@@ -295,7 +318,9 @@ class EngineSessions implements RestateRuntime {
   #follow(sessionId: string): Follower {
     const following = this.#followers.get(sessionId);
     if (following !== undefined) return following;
-    const header = this.#created.get(sessionId) ?? null;
+    if (this.#isDisconnected) throw new Error('the runtime has let go of its connections');
+    this.#dropOld();
+    const header = this.#created.get(sessionId)?.header ?? null;
     this.#created.delete(sessionId);
     const follower = new Follower(sessionId, {
       store: this.#store,
@@ -306,10 +331,17 @@ class EngineSessions implements RestateRuntime {
         const { node } = await this.#store.session(sessionId);
         return (await this.isUp(node)) ? null : node;
       },
-      report: this.#options.report ?? ((fault) => process.emitWarning(fault)),
+      report: this.#report,
     });
     this.#followers.set(sessionId, follower);
     return follower;
+  }
+
+  #dropOld(): void {
+    for (const [sessionId, { at }] of this.#created) {
+      if (performance.now() - at < NEW_MS) return;
+      this.#created.delete(sessionId);
+    }
   }
 
   #forget(sessionId: string): void {

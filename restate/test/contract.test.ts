@@ -8,7 +8,8 @@ import { attend, MODEL_ID, playStory, storySettings } from '../../test/contract/
 import { sessionChecks, withRuntime } from '../../test/contract/session-checks.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
 import { until } from '../../test/until.js';
-import { engineUnderTest } from './engine-under-test.js';
+import { createRestateRuntime, localLive } from '../src/index.js';
+import { engineUnderTest, NODE } from './engine-under-test.js';
 
 /** The contract of runtimes, over the engine: the same stories, the same events as in one process. */
 
@@ -59,6 +60,31 @@ test('work that is stopped before it has begun is not done, and the engine keeps
   await session.ask('hi again');
   assert.equal(asked, 1);
   await until('nothing is left', async () => (await rows(live)).length === 0);
+  await stop();
+});
+
+test('a reader that begins where others closed and opened the session goes on', async (context) => {
+  const workspace = temporaryFolder(context, 'reopened');
+  const model = scriptedModel({ replies: [] }, { id: MODEL_ID });
+  const { runtime, stop } = await engine.make({ model, tools: [], hooks: null });
+  const { ingressUrl } = engine.engine;
+  const other = createRestateRuntime({ ingressUrl, live: localLive(), placeOn: () => NODE });
+  const settings = storySettings(workspace);
+  const id = await runtime.create({ settings, instructions: 'Be brief.' });
+  await other.close(id);
+  await other.open(id);
+  const types: string[] = [];
+  const reading = (async () => {
+    for await (const { event } of runtime.read(id)) types.push(event.type);
+  })();
+  await until('the first entries', () => types.includes('Resumed'));
+  await other.send(id, { type: 'SettingsChanged', patch: { effort: 'low' } });
+  await until('the next entry', () => types.at(-1) === 'SettingsChanged');
+  await other.close(id);
+  await reading;
+  assert.equal(types.at(-1), 'ShutdownRequested');
+  await other.disconnect();
+  assert.throws(() => other.watch(id, () => undefined), /has let go of its connections/);
   await stop();
 });
 

@@ -19,7 +19,7 @@ export type { CarriedSession, Event, MachineUpgrade, StoppedCall } from '@pawl/a
 export { step } from '@pawl/agent/machine/machine';
 export type { Settings } from '@pawl/agent/machine/settings';
 export { type State, turnRuns } from '@pawl/agent/machine/state';
-export { attempt, attemptNow } from '@pawl/agent/platform/attempt';
+export { attempt, attemptNow, reportThrough } from '@pawl/agent/platform/attempt';
 export { systemClock } from '@pawl/agent/platform/clock';
 export { EventParser, eventText } from '@pawl/agent/platform/http';
 export type { JudgedCall } from '@pawl/agent/policy/judged-call';
