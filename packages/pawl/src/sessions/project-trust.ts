@@ -414,8 +414,8 @@ const readMcpJson = async (file: string, top: string): Promise<ReadMcpJson> => {
 };
 
 /**
- * A project may name variables of the user's environment, which the question shows, but never keys
- * of models.
+ * A project may name variables of the user's environment, which the question shows, but none that
+ * only holds the key of a provider that Pawl knows.
  */
 const namesKey = (server: McpServer): boolean => {
   const text = JSON.stringify(server);
