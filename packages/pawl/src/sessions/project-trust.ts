@@ -355,7 +355,7 @@ export const serverSource = async (
   return withoutReplaced(servers, mcpServers).map(({ executable }) => executable);
 };
 
-/** The nearest file wins if names are equal, also where it turns the server off. Reads files only. */
+/** Of equal names the nearest file wins, also where it turns the server off. Reads files only. */
 export const readProjectServers = async (workspace: string): Promise<ProjectServers> => {
   const project = findProject(workspace);
   const byName = new Map<string, ProjectServer | null>();
