@@ -133,7 +133,7 @@ export type InputSource =
   /** Anything that `JSON.stringify` takes. */
   | { readonly json: unknown; readonly name: string };
 
-/** The folder that file names are relative to, and the store for texts from memory. */
+/** The folder that names of files are shown relative to, and the store for texts from memory. */
 type InputPlace = { readonly workspace: string; readonly blobs: Blobs };
 
 /**

@@ -197,17 +197,20 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
     interruptAgain: () => process.exit(exitCodes.interrupted),
     terminate: () => early.end({ ...TERMINATED, message: '' }),
   });
+  let opened: OpenedRun | null = null;
   try {
     // keeps the steps of the opening until they can be printed
     const steps = createEventBuffer<TreeStepped>();
     const warn = (text: string): void => printLine(warningText(text));
     const { signal } = early;
-    const opened = await openAsked(flags, words, { watcher: steps.push, warn, signal });
+    opened = await openAsked(flags, words, { watcher: steps.push, warn, signal });
     return await runOpened(opened, steps, outlet, early);
   } catch (fault) {
     await early.close();
     const ending = errorEnding(fault);
-    if (flags.json && ending.exit !== exitCodes.closedPipe) outlet.end(ending, null, null);
+    // the caller prints the fault
+    const told = flags.json ? ending : { ...ending, message: '' };
+    if (ending.exit !== exitCodes.closedPipe) outlet.end(told, null, opened);
     if (fault === early.signal.reason) return ending.exit; // a signal needs no words
     throw fault;
   } finally {

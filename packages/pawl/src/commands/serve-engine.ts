@@ -5,6 +5,9 @@
  * (Restate) that keeps the events, timers and running work of sessions: when a node dies, it calls
  * another one. docs/build/many-machines.md draws the parts.
  *
+ * A key, in what follows the flags, is that of a client of the node: each session belongs to one.
+ * Public keys are the engine's, and keys of models those of their providers.
+ *
  * From top to bottom: the flags; `engineSessions`, which starts the node; the agent of a node,
  * which prepares new sessions and equips those that the engine gives it; and the engine's package,
  * which is loaded by its name.
@@ -51,9 +54,9 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 import { DEFAULT_NODE_PORT, type ServeFlags } from './serve.js';
 import {
   blamingClient,
+  type ClientKeyFlags,
   clientSessionFlags,
   flagsToEquip,
-  type KeyedFlags,
   type NodeSessions,
 } from './serve-sessions.js';
 
@@ -168,9 +171,13 @@ const toStop = (fault: Error): Error => {
     : new Stop(exitCodes.configuration, 'configuration', fault.message);
 };
 
-/** What the sessions of a node have to do with its keys. */
-type KeyParts = {
-  keyedBy(store: SpendingStore): KeyedFlags;
+/** What limits the sessions of each client's key, and what counts them. */
+type ClientKeyParts = {
+  /**
+   * The flags for sessions of each key: its preset, and in `forKey` its models, what it may still
+   * spend, and the folders that it must not see. Requests to models are charged to the store.
+   */
+  keyFlagsWith(store: SpendingStore): ClientKeyFlags;
   /** Counts what happens in sessions, where it happens. */
   readonly metrics: NodeMetrics;
   readonly warn: Warn;
@@ -180,7 +187,7 @@ type KeyParts = {
 export const engineSessions = async (
   flags: ServeFlags & { readonly engine: string },
   sessions: RunFlags,
-  { keyedBy, metrics, warn }: KeyParts,
+  { keyFlagsWith, metrics, warn }: ClientKeyParts,
 ): Promise<NodeSessions> => {
   const stateFolder = openStateFolder(process.env);
   const nodeOptions = readNodeOptions(flags, stateFolder);
@@ -188,11 +195,12 @@ export const engineSessions = async (
   const { startEngineNode } = await loadEnginePackage();
   const engine = lateRuntime();
   const spending: SpendingStore = {
+    // the engine counts what each key spends, for all nodes
     charge: async (...asked) => (await engine.runtime).charge(...asked),
   };
-  const keyed = keyedBy(spending);
-  const findKeyName = rememberKeys(engine.runtime);
-  const agent = nodeAgent(sessions, { keyed, findKeyName, warn });
+  const keyFlags = keyFlagsWith(spending);
+  const findClientKey = rememberClientKeys(engine.runtime);
+  const agent = nodeAgent(sessions, { keyFlags, findClientKey, warn });
   const { blobs } = nodeOptions;
   if (blobs.kind === 'folder') mkdirSync(blobs.path, { recursive: true, mode: 0o700 });
   const started = await attempt(() =>
@@ -200,8 +208,9 @@ export const engineSessions = async (
       ...nodeOptions,
       equip: (session) => agent.equip(session),
       applied: (sessionId, change) =>
-        // the key is unknown while the engine is away: then the figures are nobody's
-        void findKeyName(sessionId).then(
+        // `change`: events, and the state before and after them. The key is unknown while the
+        // engine is away: then the figures are nobody's
+        void findClientKey(sessionId).then(
           (key) => metrics.applied(key ?? '', change),
           () => metrics.applied('', change),
         ),
@@ -216,7 +225,7 @@ export const engineSessions = async (
   return {
     runtime: { ...sharedSessions(runtime, prepare, nodeOptions.name), isCounted: 'yes' },
     spending,
-    recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
+    recordsFolder: join(stateFolder, 'serve', 'sessions'), // unused: `runtime` has records
     stop,
   };
 };
@@ -232,8 +241,8 @@ const lateRuntime = () => {
 
 const REMEMBERED_MAX = 10_000;
 
-/** The name of the key whose session it is, which never changes; null: a session of nobody. */
-const rememberKeys = (runtime: Promise<SharedRuntime>) => {
+/** Finds the name of a session's key, which never changes; null: a session of nobody. */
+const rememberClientKeys = (runtime: Promise<SharedRuntime>) => {
   const known = new Map<string, string>();
   return async (sessionId: string): Promise<string | null> => {
     const name =
@@ -259,29 +268,30 @@ type NodeAgent = {
  */
 const nodeAgent = (
   flags: RunFlags,
-  { keyed, findKeyName, warn: tell }: SessionKeys & { readonly warn: Warn },
+  { keyFlags, findClientKey, warn: tell }: NodeAgentParts,
 ): NodeAgent => {
   const warn = warnOnce(tell);
-  const rightsIn = async ({ sessionId }: SessionToEquip) => {
-    const key = await findKeyName(sessionId);
-    if (key !== null) return { forKey: keyed(key).forKey };
+  const findRights = async ({ sessionId }: SessionToEquip) => {
+    const key = await findClientKey(sessionId);
+    if (key !== null) return { forKey: keyFlags(key).forKey };
     throw new Error(
       `nobody knows whose session ${sessionId} is: it has no record, or a damaged one`,
     );
   };
   return {
-    prepare: (wish) => prepareSession({ ...flags, ...keyed(wish.key) }, wish, warn),
+    prepare: (wish) => prepareSession({ ...flags, ...keyFlags(wish.key) }, wish, warn),
     equip: async (session) => {
       // a new session has no record yet, and gets only its header here
-      const forKey = session.isNew ? {} : await rightsIn(session);
+      const forKey = session.isNew ? {} : await findRights(session);
       return equipSession({ ...flags, ...forKey }, session, warn);
     },
   };
 };
 
-type SessionKeys = {
-  readonly keyed: KeyedFlags;
-  findKeyName(sessionId: string): Promise<string | null>;
+type NodeAgentParts = {
+  readonly keyFlags: ClientKeyFlags;
+  findClientKey(sessionId: string): Promise<string | null>;
+  readonly warn: Warn;
 };
 
 /** The operator's flags, completed by configuration. */

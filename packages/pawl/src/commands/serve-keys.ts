@@ -25,7 +25,7 @@ import { meteredModel, type SpendingStore } from '@pawl/serve/spending';
 import { sharedObjects } from '@pawl/serve/workspaces';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { sessionWorkspace, type Warn } from '../settings/connect-model.js';
-import type { KeyedFlags } from './serve-sessions.js';
+import type { ClientKeyFlags } from './serve-sessions.js';
 
 /** The keys of the clients. */
 export type NodeKeys = {
@@ -225,8 +225,8 @@ const UNFENCED = {
  * is hidden stays as it was when the session was opened, so more than that ends its requests.
  * Throws without such a key: its session has the rights of nobody.
  */
-export const keyedFlags =
-  (source: KeySource, nodePlaces: KeyPlaces, store: SpendingStore): KeyedFlags =>
+export const clientKeyFlags =
+  (source: KeySource, nodePlaces: KeyPlaces, store: SpendingStore): ClientKeyFlags =>
   (name) => {
     const find = (): ServeKey | undefined => source.now().find((key) => key.name === name);
     const key = find();

@@ -24,7 +24,7 @@ import {
 } from '../settings/connect-model.js';
 import { nodeSessionFlags, type RunFlags, readAmount, usageStop } from '../settings/flags.js';
 import { DEFAULT_DRAIN_SECONDS, DEFAULT_PORT, engineFlags, type ServeFlags } from './serve.js';
-import { keyedFlags, type NodeKeys, nodeKeys } from './serve-keys.js';
+import { clientKeyFlags, type NodeKeys, nodeKeys } from './serve-keys.js';
 import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
 
 const PORT_MAX = 65_535;
@@ -119,15 +119,15 @@ const openSessions = async (
   metrics: NodeMetrics,
 ): Promise<NodeSessions> => {
   const { engine } = flags;
-  const keyedBy = (store: SpendingStore) => keyedFlags(keys.source, places, store);
+  const keyFlagsWith = (store: SpendingStore) => clientKeyFlags(keys.source, places, store);
   if (engine !== undefined) {
     const { engineSessions } = await import('./serve-engine.js');
-    return engineSessions({ ...flags, engine }, sessions, { keyedBy, metrics, warn });
+    return engineSessions({ ...flags, engine }, sessions, { keyFlagsWith, metrics, warn });
   }
   const folder = join(openStateFolder(process.env), 'serve');
   const spending = fileSpending(join(folder, 'spending'));
   return {
-    runtime: embeddedSessions(sessions, keyedBy(spending), warn),
+    runtime: embeddedSessions(sessions, keyFlagsWith(spending), warn),
     spending,
     recordsFolder: join(folder, 'sessions'),
     stop: async () => undefined, // its sessions were closed

@@ -23,7 +23,11 @@ import { type KeyedSession, LIMITS, type RunFlags, withoutFlags } from '../setti
  * opened as every command opens one, from flags and configuration, with the same policy and
  * sandbox.
  */
-export const embeddedSessions = (flags: RunFlags, keyed: KeyedFlags, warn: Warn): NodeRuntime => {
+export const embeddedSessions = (
+  flags: RunFlags,
+  keyFlags: ClientKeyFlags,
+  warn: Warn,
+): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
   /** Keeps the session until it has ended. Returns its id. */
@@ -41,7 +45,7 @@ export const embeddedSessions = (flags: RunFlags, keyed: KeyedFlags, warn: Warn)
   };
   const open = async (sessionId: string, key: string): Promise<void> => {
     if (runtimes.has(sessionId)) return;
-    const allFlags = { ...flagsToReopen(flags), ...keyed(key) };
+    const allFlags = { ...flagsToReopen(flags), ...keyFlags(key) };
     remember(await openFromFlags(allFlags, 'node', { warn, resume: sessionId }));
   };
   return {
@@ -50,7 +54,7 @@ export const embeddedSessions = (flags: RunFlags, keyed: KeyedFlags, warn: Warn)
       blamingClient(async () =>
         remember(
           await openFromFlags(
-            await clientSessionFlags({ ...flags, ...keyed(wish.key) }, wish),
+            await clientSessionFlags({ ...flags, ...keyFlags(wish.key) }, wish),
             'node',
             { warn },
           ),
@@ -139,8 +143,8 @@ export const clientSessionFlags = async (
   };
 };
 
-/** The flags that the sessions of a key have besides those of the node. */
-export type KeyedFlags = (
+/** The flags that the sessions of a client's key have besides those of the node. */
+export type ClientKeyFlags = (
   key: string,
 ) => Pick<RunFlags, 'preset'> & { readonly forKey: KeyedSession };
 

@@ -101,6 +101,8 @@ export class SessionUpdates {
    * step after it, and reasoning is shown first, as it was live: so this step waits for that one.
    */
   #delayedText: Stepped | null = null;
+  /** After the last step that was replayed; null before the first. */
+  #replayed: State | null = null;
 
   constructor(parts: UpdateParts) {
     this.#parts = parts;
@@ -130,7 +132,8 @@ export class SessionUpdates {
   /** A step from the journal, for a client that loads the session. */
   replay(stepped: Stepped): void {
     if (isIgnored(stepped)) return;
-    const { event } = stepped;
+    const { event, state } = stepped;
+    this.#replayed = state;
     if (event.type === 'LlmCompleted') this.#showReasoning(event);
     this.#showDelayedText();
     if (event.type === 'UserInput') {
@@ -148,8 +151,12 @@ export class SessionUpdates {
    */
   endReplay(state: State | null): void {
     this.#showDelayedText();
-    if (state?.name === 'CallingLlm' && state.partial !== '')
-      this.#push(textUpdate('agent_message_chunk', state.partial, state.requestId));
+    if (state?.name !== 'CallingLlm') return;
+    const { partial, requestId } = state;
+    const last = this.#replayed;
+    const isSameReply = last?.name === 'CallingLlm' && last.requestId === requestId;
+    const rest = isSameReply ? partial.slice(last.partial.length) : partial;
+    if (rest !== '') this.#push(textUpdate('agent_message_chunk', rest, requestId));
   }
 
   /** Drops output that waits to be shown. */

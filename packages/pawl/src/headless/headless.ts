@@ -517,17 +517,22 @@ export const runHeadless = async (
   prompt: Prompt,
   read?: TurnDemands,
 ): Promise<number> => {
+  const found: { session: Session | null } = { session: null };
   try {
     refuseEmpty(prompt);
     const demands = read ?? (await readDemands(flags));
-    const ending = await runPrinted(flags, prompt, demands, ({ settings }) =>
-      flags.json ? jsonOutlet : textOutlet(settings.workspace, flags),
-    );
+    const ending = await runPrinted(flags, prompt, demands, ({ session, settings }) => {
+      found.session = session;
+      return flags.json ? jsonOutlet : textOutlet(settings.workspace, flags);
+    });
     return ending.exit;
   } catch (fault) {
     const ending = errorEnding(fault);
-    if (flags.json && ending.exit !== exitCodes.closedPipe)
-      jsonOutlet.end({ ending, state: null, denied: 0, json: null }, null);
+    if (flags.json && ending.exit !== exitCodes.closedPipe) {
+      const { session } = found;
+      const state = session === null ? null : await session.state();
+      jsonOutlet.end({ ending, state, denied: 0, json: null }, session?.id ?? null);
+    }
     throw fault;
   }
 };

@@ -203,7 +203,7 @@ export const recordSchema = variant('type', [
   strictObject({
     type: literal('compaction'),
     compactionId: string(),
-    phase: picklist(['started', 'completed', 'failed']),
+    phase: picklist(['started', 'completed', 'failed', 'cancelled']),
     /** Only if completed: the summary that replaces the messages. */
     summary: exactOptional(string()),
   }),

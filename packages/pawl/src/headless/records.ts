@@ -3,7 +3,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Usage } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
@@ -179,6 +179,8 @@ const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
       return { type: 'approvalWithdrawn', batchId: action.batchId, callId: action.callId };
     case 'StartCompaction':
       return { type: 'compaction', compactionId: action.compactionId, phase: 'started' };
+    case 'AbortCompaction':
+      return { type: 'compaction', compactionId: action.compactionId, phase: 'cancelled' };
     case 'RunHook':
       return { type: 'hookStarted', hookId: action.hookId, phase: action.phase };
     case 'DisplayText':
@@ -200,9 +202,12 @@ const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
   }
 };
 
-/** A step into the state `Error` begins the wait before a failed model call is repeated. */
-const retryRecords = ({ state, path }: Stepped): readonly JsonRecord[] => {
-  if (state.name !== 'Error' || !path.some((edge) => edge.to === 'Error')) return [];
+/** A step into the state `Error`, or a resume there, begins the wait before a call is repeated. */
+const retryRecords = (stepped: Stepped): readonly JsonRecord[] => {
+  const { event, state } = stepped;
+  if (state.name !== 'Error' || isIgnored(stepped)) return [];
+  const isEntered = transitions(stepped).some((edge) => edge.to === 'Error');
+  if (!isEntered && event.type !== 'Resumed') return [];
   const { timerId, dueAt, delayMs, attempt, error } = state;
   const of = state.session.settings.maxRetries;
   const why = { kind: error.kind, message: error.message };

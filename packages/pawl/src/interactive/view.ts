@@ -261,14 +261,15 @@ export class InteractiveView {
   }
 
   /**
-   * Puts the text of a turn that was taken back into the line. A plain terminal has no line that
-   * one sees.
+   * Puts the text of a turn that was taken back into the line, before what the user has typed. A
+   * plain terminal has no line that one sees: there it is printed.
    */
   editAgain(text: string): void {
+    const isFree = this.#isLineFree();
     if (this.#look.plain === 'yes')
       this.print(safe`${lineSign(this.#look, '·')} you wrote: ${makeSafe(text)}`);
-    else this.#composer.setText(text);
-    this.#rewound = this.#composer.text;
+    else this.#join(isFree ? [text] : [text, this.#composer.text]);
+    this.#rewound = isFree ? this.#composer.text : '';
     this.redraw();
   }
 

@@ -288,7 +288,8 @@ const SERVER_GRANT: Readonly<Record<McpServer['kind'], string>> = {
   stdio: [
     'granted: it runs in the sandbox, with a home of its own. It reads this folder, and ' +
       'nothing else of yours.',
-    'granted if you choose so: the network; or to run as you, outside the sandbox.',
+    'granted if you choose so: the network; with pawl trust also to write in this folder; or to ' +
+      'run as you, outside the sandbox.',
   ].join('\n'),
   http: 'granted: Pawl connects to this address and sends these headers.',
 };
@@ -354,7 +355,7 @@ export const serverSource = async (
   return withoutReplaced(servers, mcpServers).map(({ executable }) => executable);
 };
 
-/** The nearest file wins if names are equal. Reads files only. */
+/** Of equal names the nearest file wins, also where it turns the server off. Reads files only. */
 export const readProjectServers = async (workspace: string): Promise<ProjectServers> => {
   const project = findProject(workspace);
   const byName = new Map<string, ProjectServer | null>();
@@ -362,11 +363,12 @@ export const readProjectServers = async (workspace: string): Promise<ProjectServ
   for (const file of mcpJsonFiles(workspace)) {
     const read = await readMcpJson(file, project.top);
     faults.push(...read.faults);
-    for (const server of read.servers.filter(({ enabled }) => enabled)) {
+    for (const server of read.servers) {
       if (byName.has(nameKey(server))) continue;
-      const executable = await serverExecutable(server, project);
+      const isUsed = server.enabled && !namesKey(server);
+      const executable = isUsed ? await serverExecutable(server, project) : null;
       byName.set(nameKey(server), executable === null ? null : { server, executable });
-      if (executable === null)
+      if (isUsed && executable === null)
         faults.push(`${file}: ${server.name} has more settings than anybody would read.`);
     }
   }
@@ -406,14 +408,14 @@ const readMcpJson = async (file: string, top: string): Promise<ReadMcpJson> => {
   const all = [...faults.map(({ text: why }) => why), ...refused];
   const more = all.length > FAULTS_MAX ? [`${plural(all.length - FAULTS_MAX, 'more fault')}.`] : [];
   return {
-    servers: servers.filter((server) => !namesKey(server)),
+    servers,
     faults: [...all.slice(0, FAULTS_MAX), ...more].map((why) => `${file}: ${why}`),
   };
 };
 
 /**
- * A project may name variables of the user's environment, which the question shows, but never keys
- * of models.
+ * A project may name variables of the user's environment, which the question shows, but none that
+ * only holds the key of a provider that Pawl knows.
  */
 const namesKey = (server: McpServer): boolean => {
   const text = JSON.stringify(server);

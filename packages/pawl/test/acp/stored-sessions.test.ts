@@ -7,11 +7,16 @@ import type { ListSessionsResponse, SessionUpdate } from '@agentclientprotocol/s
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import { agent } from '@pawl/agent/machine/machine';
+import type { Event } from '@pawl/agent/machine/event';
+import { agent, initialState, step } from '@pawl/agent/machine/machine';
+import { defaultSettings } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { presetRules } from '@pawl/agent/policy/presets';
+import type { Stepped } from '@pawl/agent/ports/session';
 import { openSession } from '@pawl/agent/session/create-agent';
 import { chooseRows, isDeep } from '../../../../test/tier.js';
+import { SessionUpdates } from '../../src/editor/session-updates.js';
 import { openFromFlags } from '../../src/sessions/open-session.js';
 import { plant, plantCheckpoint } from '../e2e/forged-journal.js';
 import { makeStage } from './acp-stage.js';
@@ -119,6 +124,36 @@ test('loading a session that runs here goes on with it: the turn, its question a
   const texts = conversationOf(client, from);
   assert.equal(texts.at(-1), 'agent_message_chunk Done.');
   client.expectNoFault();
+});
+
+test('the beginning of a reply that is in the journal is shown once', () => {
+  const texts: string[] = [];
+  const features = { notices: true, compaction: true, forms: false };
+  const updates = new SessionUpdates({
+    workspace: '/w',
+    features,
+    blobs: { get: async () => undefined, put: async () => '' },
+    title: 'known',
+    push(item) {
+      if ('sessionUpdate' in item && item.sessionUpdate === 'agent_message_chunk')
+        texts.push(item.content.type === 'text' ? item.content.text : '');
+    },
+  });
+  const delta = { type: 'TextDelta', requestId: 'req-1' } as const;
+  const events: readonly Event[] = [
+    { type: 'Start', at: 1 },
+    { type: 'UserInput', at: 2, text: 'go', mode: 'steer' },
+    { ...delta, at: 3, text: 'One' },
+    { type: 'SettingsChanged', at: 4, patch: { effort: 'high' } },
+  ];
+  let state: State = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
+  for (const [index, event] of events.entries()) {
+    const next = step(state, event) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
+    state = next.state;
+    updates.replay({ ...next, seq: index + 1, event });
+  }
+  updates.endReplay(step(state, { ...delta, at: 5, text: ' two.' }).state);
+  assert.deepEqual(texts, ['One', ' two.']);
 });
 
 test('sessions are listed by folder in pages; unused and foreign ones are not opened', async (context) => {

@@ -177,6 +177,7 @@ test('Escape twice leaves a text alone, but for the one that a rewind has put th
   at.type('draft');
   at.press('escape', 'escape', 'escape');
   assert.deepEqual(at.asked, []);
+  at.press('C-u');
   at.view.editAgain('taken back');
   assert.equal(at.line(), '> taken back');
   at.press('escape', 'escape');
@@ -185,6 +186,16 @@ test('Escape twice leaves a text alone, but for the one that a rewind has put th
   at.type('!');
   at.press('escape', 'escape');
   assert.deepEqual(at.asked, ['rewind']);
+});
+
+test('a text that a rewind takes back comes before a draft, and both stay at the next Escape', () => {
+  const at = stageView();
+  at.type('draft');
+  at.view.editAgain('taken back');
+  const lines = at.line();
+  assert.ok(lines.includes('draft'), lines);
+  at.press('escape', 'escape');
+  assert.deepEqual(at.asked, []);
 });
 
 test('keys that come before a list of a rewind wait for it; later ones go to the line', async () => {

@@ -164,6 +164,30 @@ for (const [index, { stepped, records }] of play().entries()) {
   });
 }
 
+test('a wait for a retry is told once, and again after a resume', () => {
+  const waiting = play()[2]?.stepped.state ?? assert.fail('no wait');
+  const kindsAfter = (event: Event): readonly string[] => {
+    const next = step(waiting, event) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
+    return stepRecords({ ...next, seq: 9, event }).map(({ type }) => type);
+  };
+  assert.deepEqual(
+    kindsAfter({ type: 'SettingsChanged', at: 3_500, patch: { effort: 'high' } }).includes('retry'),
+    false,
+  );
+  const resumed = kindsAfter({ type: 'Resumed', at: 3_500, epoch: 1, stoppedAt: 3_200 });
+  assert.ok(resumed.includes('retry'), resumed.join());
+});
+
+test('a compaction that is cancelled ends in the stream', () => {
+  const compacting = play().at(-2)?.stepped.state ?? assert.fail('no compaction');
+  const event: Event = { type: 'CancelTurn', at: 8_500 };
+  const next = step(compacting, event) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
+  const told = stepRecords({ ...next, seq: 9, event }).filter(({ type }) => type === 'compaction');
+  assert.deepEqual(told, [
+    { type: 'compaction', compactionId: 'compaction-1', phase: 'cancelled' },
+  ]);
+});
+
 test('a result says what was spent, and that a price is unknown', () => {
   const { state } = play().at(-1)?.stepped ?? { state: initialState(settings) };
   const ending = { exit: 0, reason: 'answer', message: '' } as const;

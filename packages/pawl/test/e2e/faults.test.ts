@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { chooseRows } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
+import { prepareAsk, program } from './asking.js';
 import { runInProcess } from './in-process.js';
 import {
   bin,
@@ -169,8 +170,29 @@ test('a disk that fills up during the session: exit 74, and nothing is done that
   const ended = await inNamespace(place, setUp, ['-p', 'x', '--json']);
   expectCode(ended, 74);
   assert.match(ended.stderr, /space|full/i);
-  assert.match(lines(ended.stdout).at(-1) ?? '', /"type":"result","ok":false,.*"exit":74/);
+  const [opened, result] = [readRecords(ended.stdout)[0], readRecords(ended.stdout).at(-1)];
+  assert.ok(opened?.type === 'session' && result?.type === 'result');
+  assert.deepEqual([result.exit, result.sessionId], [74, opened.sessionId]);
   assert.ok(!existsSync(join(place.workspace, 'effect')));
+});
+
+test('a disk that fills up during pawl ask: the run that was opened is named, and how to go on', async (context) => {
+  const place = makePlace(context);
+  const usage = { inputTokens: 1_000 };
+  const replies = [
+    { text: program('print(1)'), usage },
+    { text: program(`"${'x'.repeat(300_000)}"`), usage },
+  ];
+  const words = [...prepareAsk(place, { replies }), 'what?'];
+  const setUp = `mount -t tmpfs -o size=200k none '${place.state}'`;
+  const ended = await inNamespace(place, setUp, [...words, '--json']);
+  expectCode(ended, 74);
+  const [opened, result] = [readRecords(ended.stdout)[0], readRecords(ended.stdout).at(-1)];
+  assert.ok(opened?.type === 'session' && result?.type === 'result');
+  assert.equal(result.sessionId, opened.sessionId);
+  assert.ok((result.usage?.inputTokens ?? 0) >= 1_000);
+  const told = await inNamespace(place, setUp, words);
+  assert.match(told.stderr, /^to continue: pawl ask --resume \S+$/m);
 });
 
 /** Fills the disk that holds the journal. The output of this command can't be kept there. */

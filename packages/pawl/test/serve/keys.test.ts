@@ -8,7 +8,7 @@ import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { findKey, readKeys } from '@pawl/serve/keys';
 import { NodeMetrics } from '@pawl/serve/metrics';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { keyedFlags, nodeKeys as readNodeKeys } from '../../src/commands/serve-keys.js';
+import { clientKeyFlags, nodeKeys as readNodeKeys } from '../../src/commands/serve-keys.js';
 
 /** The keys of a node, and the form of its metrics. */
 
@@ -152,7 +152,7 @@ test('an open session asks no model once another key has a place that its fence 
   writeFileSync(file, keysWith(keyAt('one')), { mode: 0o600 });
   const { source } = nodeKeys(file, {}, () => undefined);
   const open = () => {
-    const { forKey } = keyedFlags(source, nodePlaces, noSpending)('one');
+    const { forKey } = clientKeyFlags(source, nodePlaces, noSpending)('one');
     const model = forKey.meter(scriptedModel({ replies: [{ text: 'a' }, { text: 'b' }] }));
     return async (): Promise<string> => {
       const asking = { instructions: '', tools: [], messages: [] };
@@ -253,10 +253,10 @@ test('no two keys get places of which one shows what the other has', (context) =
     const { source } = nodeKeys(file, {}, (text) => void warnings.push(text));
     const [one, other] = source.now();
     // the place is hidden from the other key all the same
-    const { forKey } = keyedFlags(source, nodePlaces, noSpending)('first');
+    const { forKey } = clientKeyFlags(source, nodePlaces, noSpending)('first');
     assert.deepEqual(forKey.hidden, [at(place)], name);
     assert.throws(
-      () => keyedFlags(source, nodePlaces, noSpending)('third'),
+      () => clientKeyFlags(source, nodePlaces, noSpending)('third'),
       /key third .* not among/,
     );
     assert.equal(one?.places?.repositories.get('api'), api, name);

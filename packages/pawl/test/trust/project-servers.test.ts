@@ -102,6 +102,19 @@ test("the nearest file wins, and the user's own server of the same name wins ove
   );
 });
 
+test('a server that the nearest file turns off or names a key for hides the one of a farther file', async (t) => {
+  const { workspace, repository, write } = makeStage(t);
+  const far = { command: 'far' };
+  write({ one: far, two: far, three: far }, repository);
+  const env = { A: variable('ANTHROPIC_API_KEY') };
+  write({ one: { command: 'near', enabled: false }, TWO: { command: 'near', env } });
+  const { servers } = await readProjectServers(workspace);
+  assert.deepEqual(
+    servers.map(({ server }) => server.name),
+    ['three'],
+  );
+});
+
 test("names that differ in capital letters are one name: a project's Docs is not beside the user's docs", async (t) => {
   const { workspace, repository, trust, write } = makeStage(t);
   write({ DOCS: { command: 'far' }, other: { command: 'far' } }, repository);
