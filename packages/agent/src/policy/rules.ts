@@ -6,6 +6,8 @@
  *    together cover every part completely.
  * 3. A word that is computed at run time may be any word of a command: a rule about commands that
  *    denies or asks then asks, and none allows. Rules about paths see only words that are known.
+ * 4. An unclear text may be any command: a rule about commands or paths that denies or asks then
+ *    asks, and none allows.
  *
  * From top to bottom: the written rules, which people keep in files; grants, which an answer makes
  * for the rest of a session; and the prefix of a command that a grant may cover.
@@ -83,9 +85,10 @@ const hasKind =
  */
 const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
-  const words = facts.shell.commands.flatMap(({ words: all, writes }) => [
+  const words = facts.shell.commands.flatMap(({ words: all, writes, readsFrom = [] }) => [
     ...all.slice(1),
     ...writes,
+    ...readsFrom,
   ]);
   return words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]));
 };
@@ -93,6 +96,7 @@ const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] 
 /** Whether a rule that denies or asks is about the call. */
 const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): RuleMatch => {
   const { facts, traits } = call;
+  const otherwise = facts.shell === undefined || facts.shell.unclear === null ? 'no' : 'maybe';
   switch (rule.kind) {
     case 'command': {
       const commands = (facts.shell?.commands ?? []).flatMap((command) =>
@@ -100,13 +104,13 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
       );
       const matches = commands.map((command) => matchCommand(command, rule.words));
       if (matches.includes('yes')) return 'yes';
-      return matches.includes('maybe') ? 'maybe' : 'no';
+      return matches.includes('maybe') ? 'maybe' : otherwise;
     }
     case 'path': {
       if (rule.touches === 'reads' && traits.mutating) return 'no';
       return callPaths(call, workspace).some((path) => matchesPath(rule.pattern, path, workspace))
         ? 'yes'
-        : 'no';
+        : otherwise;
     }
     case 'mcp':
       return facts.mcp !== undefined && matchesMcpTool(rule.pattern, facts.mcp) ? 'yes' : 'no';
