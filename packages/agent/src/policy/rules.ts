@@ -354,7 +354,7 @@ const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Gr
   }
 };
 
-/** The grant that an answer makes; null if it allows once, or would not cover this call. */
+/** The grant that an answer makes; null if it allows once, or would not cover this call if fenced. */
 export const createGrant = (
   call: JudgedCall,
   scope: ApprovalScope,
@@ -370,8 +370,8 @@ export const createGrant = (
  * ---- The prefix that a grant for a command would cover ----
  *
  * A prefix lets any further words run without a question. So it is offered only for one plain
- * command, and never if the further words decide what runs, what is deleted or where something is
- * sent.
+ * command, and never for programs whose further words name another program, or what is deleted.
+ * `git push` is offered: its further words may name another remote.
  */
 
 /** Programs that run their arguments or have irreversible effects. */
@@ -391,7 +391,7 @@ const WITH_COMMANDS = wordSet(
     'rustup brew apt apt-get dnf yum apk conda terraform',
 );
 /** Subcommands whose next word names what runs: `npm run lint`. */
-const NAMING = new Set(['run', 'run-script', 'exec', 'x', 'tool']);
+const NAMING = new Set(['run', 'run-script', 'tool']);
 /** Words after which anything may run. */
 const RUNS_ANYTHING = new Set([
   'exec',
