@@ -354,7 +354,10 @@ const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Gr
   }
 };
 
-/** The grant that an answer makes; null if it allows once, or would not cover this call if fenced. */
+/**
+ * The grant that an answer makes; null if it allows once, or would not cover this call, as far as
+ * that is known without its place: outside the sandbox a grant covers fewer options.
+ */
 export const createGrant = (
   call: JudgedCall,
   scope: ApprovalScope,

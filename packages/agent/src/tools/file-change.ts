@@ -10,8 +10,8 @@
  *
  * The memory of files (`FileMemory`) answers three questions about a file:
  *
- * - `get`, `shownLines`: which bytes did calls last show or write, and which of their lines does the
- *   conversation show? Only bytes that are shown whole may be replaced whole.
+ * - `get`, `shownLines`: which bytes did calls last show or write, and which of their lines does
+ *   the conversation show? Only bytes that are shown whole may be replaced whole.
  * - `recall`: which text did the model see last? An edit finds its place by it, even if a search
  *   showed only some lines (`addLines`, `extent`), or the file has changed since. Such an edit does
  *   not show the rest: the memory then gets the text that was seen with the edit (`known`).

@@ -154,8 +154,8 @@ export class CheckpointStore {
   }
 
   /**
-   * Whether the object is on disk and whole. It then counts as written now, so that no sweep removes
-   * it. A damaged one is written again.
+   * Whether the object is on disk and whole. It then counts as written now, so that no sweep
+   * removes it. A damaged one is written again.
    */
   #isStored(sha256: string): boolean {
     const place = this.#place(sha256);
