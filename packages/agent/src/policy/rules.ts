@@ -396,17 +396,7 @@ const WITH_COMMANDS = wordSet(
 /** Subcommands whose next word names what runs: `npm run lint`. */
 const NAMING = new Set(['run', 'run-script', 'tool']);
 /** Words after which anything may run. */
-const RUNS_ANYTHING = new Set([
-  'exec',
-  'x',
-  'dlx',
-  'create',
-  'init',
-  'filter-branch',
-  'bisect',
-  'difftool',
-  'mergetool',
-]);
+const RUNS_ANYTHING = wordSet('exec x dlx create init filter-branch bisect difftool mergetool');
 
 /** A word that can be a subcommand. */
 const SUBCOMMAND = /^[A-Za-z][\w:-]*$/;

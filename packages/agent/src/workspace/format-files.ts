@@ -252,7 +252,7 @@ const decodeText = (bytes: Buffer): LoadedText | null => {
   return encoding === 'utf8' || encoding === 'utf8-bom' ? { text, encoding } : null;
 };
 
-/** Formats a file with one formatter. Null: the formatter does not apply to it; try the next. */
+/** Formats a file with one formatter. Null: it changes nothing, or does not apply; try the next. */
 const formatWith = async (
   batch: FormatBatch,
   chosen: ChosenFormatter,
@@ -272,7 +272,7 @@ const formatWith = async (
       return { kind: 'refused', shown, formatter: formatter.name, why: result.why };
     }
     case 'text':
-      if (isSameText(result.text, loaded.text)) return UNTOUCHED;
+      if (isSameText(result.text, loaded.text)) return null;
       if (!(await isSatisfied(batch, chosen, loaded, result.text))) return null;
       return rewrite(batch, chosen, loaded, result.text);
     default:
