@@ -142,9 +142,9 @@ const findPlace = (machine: ProbedMachine): Omit<Place, 'isHere'> =>
     ({ kind, isHere }) => isHere(machine) && (kind !== 'container' || !isOpen(machine)),
   ) ?? NOWHERE;
 
-/** Whether programs here are in a container, as far as a file or variable says so. */
+/** Whether a container fences programs here in, as far as a file or variable says so. */
 export const isContainer = (machine: ProbedMachine): boolean =>
-  PLACES.some(({ kind, isHere }) => kind === 'container' && isHere(machine));
+  findPlace(machine).kind === 'container';
 
 /** The Linux of Windows, where the disks of the user are mounted. */
 export const isSubsystem = (machine: ProbedMachine): boolean =>

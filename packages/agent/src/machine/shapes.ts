@@ -380,6 +380,7 @@ const parsedCommandShape = object<ParsedCommand>({
   assignments: list(text),
   writes: list(nullable(text)),
   appends: optional(list(count)),
+  readsFrom: optional(list(text)),
   patterns: optional(list(nullable(text))),
   program: nullable(text),
   runs: optional(count),

@@ -3,7 +3,8 @@
  *
  * What only Linux has (`/proc`) is asked for here and nowhere else. Every other system with `ps`
  * and `sysctl`, macOS above all, gives the same answers by the second implementation. What a system
- * does not tell is empty, and counts as unknown: no process is taken for dead because of it.
+ * does not tell of one process is empty, and counts as unknown: it is not taken for dead because of
+ * it. A list that the system does not give is empty, too.
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
@@ -45,7 +46,7 @@ export type ProcessTable = {
 
 // ---- Linux ----
 
-/** Empty if it is not there: every use of it then counts the process as alive. */
+/** Empty if it is not there: `readProcess` then counts the process as alive. */
 const readProc = (name: string): string => {
   try {
     return readFileSync(`/proc/${name}`, 'latin1').trim();

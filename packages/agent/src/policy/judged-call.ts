@@ -64,6 +64,8 @@ export type ParsedCommand = {
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. Absent: none is known to. */
   readonly appends?: readonly Count[];
+  /** Files that its redirections read, without names that are computed at run time. */
+  readonly readsFrom?: readonly string[];
   /**
    * For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to
    * file names.
@@ -94,7 +96,7 @@ export type ParsedCommand = {
 /** The commands that a shell text would run, by the shell grammar. */
 export type ShellFacts = {
   readonly commands: readonly ParsedCommand[];
-  /** Why `commands` may be wrong. Such a text is always asked about. */
+  /** Why `commands` may be wrong. Only the preset `full` allows such a text without a question. */
   readonly unclear: string | null;
   /** Why more than `commands` may run, for example a sourced file. No rule allows such a text. */
   readonly indirect?: string;

@@ -6,6 +6,8 @@
  *    together cover every part completely.
  * 3. A word that is computed at run time may be any word of a command: a rule about commands that
  *    denies or asks then asks, and none allows. Rules about paths see only words that are known.
+ * 4. An unclear text may be any command: a rule about commands or paths that denies or asks then
+ *    asks, and none allows.
  *
  * From top to bottom: the written rules, which people keep in files; grants, which an answer makes
  * for the rest of a session; and the prefix of a command that a grant may cover.
@@ -83,9 +85,10 @@ const hasKind =
  */
 const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
-  const words = facts.shell.commands.flatMap(({ words: all, writes }) => [
+  const words = facts.shell.commands.flatMap(({ words: all, writes, readsFrom = [] }) => [
     ...all.slice(1),
     ...writes,
+    ...readsFrom,
   ]);
   return words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]));
 };
@@ -93,6 +96,7 @@ const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] 
 /** Whether a rule that denies or asks is about the call. */
 const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): RuleMatch => {
   const { facts, traits } = call;
+  const otherwise = facts.shell === undefined || facts.shell.unclear === null ? 'no' : 'maybe';
   switch (rule.kind) {
     case 'command': {
       const commands = (facts.shell?.commands ?? []).flatMap((command) =>
@@ -100,13 +104,13 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
       );
       const matches = commands.map((command) => matchCommand(command, rule.words));
       if (matches.includes('yes')) return 'yes';
-      return matches.includes('maybe') ? 'maybe' : 'no';
+      return matches.includes('maybe') ? 'maybe' : otherwise;
     }
     case 'path': {
       if (rule.touches === 'reads' && traits.mutating) return 'no';
       return callPaths(call, workspace).some((path) => matchesPath(rule.pattern, path, workspace))
         ? 'yes'
-        : 'no';
+        : otherwise;
     }
     case 'mcp':
       return facts.mcp !== undefined && matchesMcpTool(rule.pattern, facts.mcp) ? 'yes' : 'no';
@@ -350,7 +354,10 @@ const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Gr
   }
 };
 
-/** The grant that an answer makes; null if it allows once, or would not cover this call. */
+/**
+ * The grant that an answer makes; null if it allows once, or would not cover this call, as far as
+ * that is known without its place: outside the sandbox a grant covers fewer options.
+ */
 export const createGrant = (
   call: JudgedCall,
   scope: ApprovalScope,
@@ -366,8 +373,8 @@ export const createGrant = (
  * ---- The prefix that a grant for a command would cover ----
  *
  * A prefix lets any further words run without a question. So it is offered only for one plain
- * command, and never if the further words decide what runs, what is deleted or where something is
- * sent.
+ * command, and never for programs whose further words name another program, or what is deleted.
+ * `git push` is offered: its further words may name another remote.
  */
 
 /** Programs that run their arguments or have irreversible effects. */
@@ -387,19 +394,9 @@ const WITH_COMMANDS = wordSet(
     'rustup brew apt apt-get dnf yum apk conda terraform',
 );
 /** Subcommands whose next word names what runs: `npm run lint`. */
-const NAMING = new Set(['run', 'run-script', 'exec', 'x', 'tool']);
+const NAMING = new Set(['run', 'run-script', 'tool']);
 /** Words after which anything may run. */
-const RUNS_ANYTHING = new Set([
-  'exec',
-  'x',
-  'dlx',
-  'create',
-  'init',
-  'filter-branch',
-  'bisect',
-  'difftool',
-  'mergetool',
-]);
+const RUNS_ANYTHING = wordSet('exec x dlx create init filter-branch bisect difftool mergetool');
 
 /** A word that can be a subcommand. */
 const SUBCOMMAND = /^[A-Za-z][\w:-]*$/;

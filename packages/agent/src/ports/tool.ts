@@ -68,7 +68,7 @@ export type FileMemory = {
    * The lines of the last known bytes that results in the conversation show. A file is replaced as
    * a whole only if they are all of them. Without this function all count as shown.
    */
-  shown?(path: string): readonly ShownLines[];
+  shownLines?(path: string): readonly ShownLines[];
   /** A call has shown nothing: its result was cut or redacted, or a later call has its id. */
   hide?(callId: string): void;
   /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
@@ -203,7 +203,7 @@ export type SentState = 'sent' | 'notSent' | 'unknown';
 
 /** Context of a preview. It can read the file memory but not change it. */
 export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {
-  readonly files: Pick<FileMemory, 'get' | 'recall' | 'shown' | 'ownWrite'>;
+  readonly files: Pick<FileMemory, 'get' | 'recall' | 'shownLines' | 'ownWrite'>;
 };
 
 /**

@@ -264,9 +264,9 @@ export const recordingMemory = (
   state?: () => State,
 ): FileMemory => ({
   get: (path) => files.get(path),
-  shown: (path) => {
-    const lines = files.shown?.(path) ?? wholeFile(by);
-    if (state === undefined || files.shown === undefined) return lines;
+  shownLines: (path) => {
+    const lines = files.shownLines?.(path) ?? wholeFile(by);
+    if (state === undefined || files.shownLines === undefined) return lines;
     const calls = presentCalls(state());
     return lines.filter((one) => calls.has(one.by));
   },
@@ -281,7 +281,7 @@ export const recordingMemory = (
         'files.set takes the real path of a file and the sha256 of its bytes, as texts',
       );
     files.set(path, sha256, text, lines);
-    seen.set(path, { path, sha256, lines: files.shown?.(path) ?? lines });
+    seen.set(path, { path, sha256, lines: files.shownLines?.(path) ?? lines });
   },
 });
 

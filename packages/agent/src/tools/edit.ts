@@ -224,7 +224,8 @@ const rebaseEdits = async (
     `${shown} has changed since it was last read${where}, but not at the place of this edit. ` +
     'Read it again before you rely on the rest.';
   const encoding = decoded.kind === 'text' && decoded.encoding === 'utf8-bom' ? 'utf8-bom' : 'utf8';
-  const known = { sha256: hashBytes(encodeText(before.text, encoding)), text: before.text };
+  const sha256 = hashBytes(encodeText(before.text, encoding));
+  const known = { sha256, text: before.text, earlier };
   return {
     kind: 'change',
     change: { ...change.change, text: `${change.change.text}\n${remark}`, known },

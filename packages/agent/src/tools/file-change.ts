@@ -10,10 +10,11 @@
  *
  * The memory of files (`FileMemory`) answers three questions about a file:
  *
- * - `get`, `shown`: which bytes did calls last show or write, and which of their lines does the
- *   conversation show? Only bytes that are shown whole may be replaced whole.
+ * - `get`, `shownLines`: which bytes did calls last show or write, and which of their lines does
+ *   the conversation show? Only bytes that are shown whole may be replaced whole.
  * - `recall`: which text did the model see last? An edit finds its place by it, even if a search
- *   showed only some lines (`addLines`), or the file has changed since.
+ *   showed only some lines (`addLines`, `extent`), or the file has changed since. Such an edit does
+ *   not show the rest: the memory then gets the text that was seen with the edit (`known`).
  * - `ownWrite`: what have tools of this session made of the file, since another program changed it?
  */
 
@@ -62,9 +63,9 @@ export type FileChange = {
   readonly text: string;
   /**
    * What the model knows of the file after the change. Default: all of it. Otherwise the text that
-   * it saw before, with its edits.
+   * it saw before (`earlier`), with its edits.
    */
-  readonly known?: Pick<SeenText, 'sha256' | 'text'>;
+  readonly known?: Pick<SeenText, 'sha256' | 'text'> & { readonly earlier: string };
 };
 
 /** `extent`: whether the model has seen the whole file or some lines. Default: the whole. */
@@ -157,12 +158,17 @@ const remember = async (
   { change, extent = 'whole' }: Extract<PlannedChange, { kind: 'change' }>,
   plan: PlanChange,
 ): Promise<void> => {
-  const { real, before, after, known } = change;
-  const { sha256, text } = known ?? { sha256: hashBytes(change.bytes), text: after };
+  const { real, before, after } = change;
+  const known = change.known ?? {
+    sha256: hashBytes(change.bytes),
+    text: after,
+    earlier: before ?? '',
+  };
+  const { sha256, text, earlier } = known;
   if (extent !== 'whole') return files.addLines?.(real, sha256, text);
   if (plan.rebase === undefined) return files.set(real, sha256, text); // the model gave every line
   const { moveLines } = await import('./edit/changed-lines.js');
-  files.set(real, sha256, text, moveLines(files.shown?.(real) ?? [], before ?? '', after));
+  files.set(real, sha256, text, moveLines(files.shownLines?.(real) ?? [], earlier, text));
 };
 
 const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
@@ -278,7 +284,7 @@ const findUnseen = (
   if (write?.before === ABSENT && write.after === sha256) return ''; // this session wrote all of it
   const exact = exactText(bytes, real);
   const count = exact.kind === 'text' ? fileLines(exact.text).length : 0;
-  return describeRanges(missingLines(files.shown?.(real) ?? EVERY_LINE, count));
+  return describeRanges(missingLines(files.shownLines?.(real) ?? EVERY_LINE, count));
 };
 
 // ---- Diffs ----
@@ -365,7 +371,7 @@ export const createFileMemory = (): FileMemory => {
   const earlierTexts = createTexts<{ text: string }>();
   return {
     get: hash,
-    shown: shownLines,
+    shownLines,
     hide: seenFiles.hide,
     set: (file, sha256, text, added = EVERY_LINE) => {
       const lines = hash(file) === sha256 ? joinLines(shownLines(file), added) : added;

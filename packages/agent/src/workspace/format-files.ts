@@ -169,7 +169,7 @@ type FileOutcome =
   | { readonly kind: 'untouched' }
   | Rewritten
   /** Rewritten by a run of this phase that was interrupted. */
-  | { readonly kind: 'formattedEarlier'; readonly file: string; readonly shown: string }
+  | { readonly kind: 'formattedBefore'; readonly file: string; readonly shown: string }
   /** The formatter accepts the earlier content, and rejects the present one. */
   | {
       readonly kind: 'refused';
@@ -197,12 +197,13 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
   // file when the model last saw it
   const { interrupted, files, workspace } = batch.context;
   // the hash of new content is in the journal before the file is replaced
-  const earlierEffect = interrupted?.find(
+  const prepared = interrupted?.find(
     (one) => one.kind === 'file' && one.path === file && one.after === loaded.sha256,
   );
-  if (earlierEffect?.kind === 'file') {
-    if (files.get(file) === earlierEffect.before) files.set(file, earlierEffect.after);
-    return { kind: 'formattedEarlier', file, shown: path.relative(workspace, file) };
+  if (prepared?.kind === 'file') {
+    // its lines count as shown; the report asks to read them again
+    if (files.get(file) === prepared.before) files.set(file, prepared.after);
+    return { kind: 'formattedBefore', file, shown: path.relative(workspace, file) };
   }
   if (!isUnchangedSinceWrite(batch.context, file, loaded.sha256)) return UNTOUCHED;
   for (const chosen of batch.choice.choose(file)) {
@@ -251,7 +252,7 @@ const decodeText = (bytes: Buffer): LoadedText | null => {
   return encoding === 'utf8' || encoding === 'utf8-bom' ? { text, encoding } : null;
 };
 
-/** Formats a file with one formatter. Null: the formatter does not apply to it; try the next. */
+/** Formats a file with one formatter. Null: it changes nothing, or does not apply; try the next. */
 const formatWith = async (
   batch: FormatBatch,
   chosen: ChosenFormatter,
@@ -271,7 +272,7 @@ const formatWith = async (
       return { kind: 'refused', shown, formatter: formatter.name, why: result.why };
     }
     case 'text':
-      if (isSameText(result.text, loaded.text)) return UNTOUCHED;
+      if (isSameText(result.text, loaded.text)) return null;
       if (!(await isSatisfied(batch, chosen, loaded, result.text))) return null;
       return rewrite(batch, chosen, loaded, result.text);
     default:
@@ -342,7 +343,7 @@ const rewrite = async (
   // update the hash only if the model has seen the text before formatting
   if (context.files.get(file) === sha256) {
     const { moveLines } = await import('../tools/edit/changed-lines.js');
-    const lines = context.files.shown?.(file) ?? [];
+    const lines = context.files.shownLines?.(file) ?? [];
     context.files.set(file, effect.after, undefined, moveLines(lines, text, after));
   }
   context.files.wrote?.(file, sha256, effect.after, text);
@@ -473,10 +474,10 @@ const reportOutcomes = async (
 ): Promise<HookReport> => {
   const rewritten = outcomes.filter((outcome) => outcome.kind === 'rewritten');
   const refused = outcomes.filter((outcome) => outcome.kind === 'refused');
-  const earlier = outcomes.filter((outcome) => outcome.kind === 'formattedEarlier');
+  const interrupted = outcomes.filter((outcome) => outcome.kind === 'formattedBefore');
   const note = [
     ...(await describeRewritten(rewritten)),
-    ...earlier.map(
+    ...interrupted.map(
       ({ shown }) =>
         `${shown} was formatted before an interruption: read it again before you edit it`,
     ),
@@ -490,8 +491,8 @@ const reportOutcomes = async (
   const failures = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.why] : []));
   return {
     commits: [],
-    changedFiles: [...rewritten, ...earlier].map(({ file }) => file),
-    dirty: wasDirty || rewritten.length + earlier.length > 0,
+    changedFiles: [...rewritten, ...interrupted].map(({ file }) => file),
+    dirty: wasDirty || rewritten.length + interrupted.length > 0,
     note: note.length === 0 ? '' : `[formatters] ${note.join('\n')}`,
     warning: [...warnings, ...refusals, ...failures].join('\n'),
     proceed: true, // the turn continues

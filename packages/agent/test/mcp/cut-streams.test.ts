@@ -22,6 +22,8 @@ type Call = {
 };
 
 type Behaviour = {
+  /** The content type of the answer to the call. Default: events. */
+  readonly type?: string;
   /** Answers the call, or a part of it. */
   readonly onCall: (call: Call) => void;
   /** Answers the attempt to resume it. */
@@ -37,7 +39,7 @@ const RESULTS: Readonly<Record<string, object>> = {
   'tools/list': { tools: [{ name: 'act', inputSchema: { type: 'object' } }] },
 };
 
-const serve = async (t: TestContext, { onCall, onResume }: Behaviour) => {
+const serve = async (t: TestContext, { onCall, onResume, type }: Behaviour) => {
   const resumed: string[] = [];
   let calledAs: number | undefined;
   const server = createServer((incoming, answer) => {
@@ -74,7 +76,7 @@ const serve = async (t: TestContext, { onCall, onResume }: Behaviour) => {
         return void answer.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
       }
       calledAs = id;
-      answer.writeHead(200, EVENTS);
+      answer.writeHead(200, type === undefined ? EVENTS : { 'content-type': type });
       onCall(call());
     });
   });
@@ -133,6 +135,20 @@ const endings: Readonly<Record<string, Behaviour>> = {
   'a resumed stream that ends without an answer': {
     onCall: ({ answer }) => void answer.end(SOON),
     onResume: ({ answer }) => void answer.writeHead(200, EVENTS).end(': nothing\n\n'),
+  },
+  'a first event that is cut off behind its id': {
+    onCall: ({ answer }) => void answer.end('event: message\nid: 1\ndata: {"jso'),
+  },
+  'an event with an id and no data': {
+    onCall: ({ answer }) => void answer.end('id: 1\n\n'),
+  },
+  'a resumed stream whose first event is cut off': {
+    onCall: ({ answer }) => void answer.end(SOON),
+    onResume: ({ answer }) => void answer.writeHead(200, EVENTS).end('id: 8\ndata: {"jso'),
+  },
+  'an answer that is cut off in its body': {
+    onCall: ({ answer, die }) => void answer.write('{"jsonrpc"', () => setImmediate(die)),
+    type: 'application/json',
   },
 };
 

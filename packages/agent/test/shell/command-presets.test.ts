@@ -3,7 +3,12 @@ import { test } from 'node:test';
 import { watchCpu } from '../../../../test/cpu-watch.js';
 import type { Settings } from '../../src/machine/settings.js';
 import type { Needs } from '../../src/policy/judged-call.js';
-import { type Decision, type Preset, presetRules } from '../../src/policy/presets.js';
+import {
+  type Decision,
+  type Preset,
+  presetRules,
+  type WrittenRule,
+} from '../../src/policy/presets.js';
 import { explainCommand } from '../../src/policy/shell/explain-command.js';
 import { command, decisionOf, type Given, RULES, WORKSPACE } from './decisions.js';
 
@@ -166,4 +171,29 @@ test('texts beyond the limits are asked about, and cost little work', async () =
     const ms = spentMs();
     assert.ok(ms < 1_000, `${ms} ms for ${text.slice(0, 20)}`); // about 50
   }
+});
+
+const SECRETS: readonly WrittenRule[] = [
+  {
+    decision: 'deny',
+    kind: 'path',
+    pattern: '.env*',
+    touches: 'anything',
+    origin: 'config.toml:1',
+  },
+];
+
+test('with `full`, rules that deny or ask hold for unclear texts, which are allowed without rules', async () => {
+  const long = `git push # ${'x'.repeat(20_000)}`;
+  for (const rules of [[command('deny', 'git push')], SECRETS])
+    assert.equal(await decisionOf(long, { preset: 'full', rules }), 'ask');
+  assert.equal(await decisionOf(long, { preset: 'full', rules: [] }), 'allow');
+});
+
+test('rules about paths see the files that redirections read', async () => {
+  const rules = SECRETS;
+  for (const text of ['cat < .env', 'while read x; do echo $x; done < .env', 'echo "$(< .env)"'])
+    for (const preset of ['careful', 'full'] as const)
+      assert.equal(await decisionOf(text, { preset, rules }), 'deny', text);
+  assert.equal(await decisionOf('cat < other', { preset: 'full', rules }), 'allow');
 });

@@ -114,7 +114,13 @@ const refusals: readonly Refusal[] = [
     title: 'more markers in the new text than in the old one',
     file: INNER,
     edits: [edit('class A {\n// ...\n}\n', 'class B {\n// ...\nx\n// ...\n}\n')],
-    says: ['has 2 markers for left out lines, and oldText has 1', LISTING],
+    says: ['has 2 markers for left out lines between its parts, and oldText has 1', LISTING],
+  },
+  {
+    title: 'a new text that ends with a marker, in place of two parts',
+    file: INNER,
+    edits: [edit('class A {\n// ...\n}\n// ...\n', 'class B {\n// ...\n')],
+    says: ['has 0 markers for left out lines between its parts, and oldText has 1', LISTING],
   },
   {
     title: 'markers between parts that stand in more than one order',

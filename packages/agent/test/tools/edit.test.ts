@@ -338,6 +338,19 @@ test('edit: a file that has changed elsewhere since it was read is edited, and t
   assert.match(whole.text, /has changed since it was last read/, 'but the rest is not');
 });
 
+test('edit: a file whose change elsewhere is taken back shows the lines that were read', async (t) => {
+  const place = await makePlace(t);
+  const text = LINES.join('');
+  await writeFile(place.path('file'), text);
+  await place.run('read', { path: 'file', offset: 15, limit: 11 });
+  await writeFile(place.path('file'), text.replace('line 3\n', 'new\nnew\n'));
+  const outcome = await place.run('edit', edited('line 25\n', 'one\ntwo\n'));
+  assert.equal(outcome.status, 'ok', outcome.text);
+  await writeFile(place.path('file'), text.replace('line 25\n', 'one\ntwo\n'));
+  const whole = await place.run('write', { path: 'file', content: 'gone\n' });
+  assert.match(whole.text, /does not show lines 1-14, 27-31 of file/);
+});
+
 const elsewhere: readonly (readonly [
   title: string,
   before: string,

@@ -65,9 +65,49 @@ describe('damage to checkpoints', () => {
     assert.deepEqual(await pruneStores(stateFolder, { isOpen: async () => false }), []);
     assert.equal(existsSync(object), false);
     // one that is opened meanwhile loses nothing either
+    await store.addManifest('new', { version: 1, by: 'user', changes: [] });
     let asked = 0;
-    const isOpen = async (): Promise<boolean> => ++asked > 1;
-    assert.deepEqual(await pruneStores(stateFolder, { isOpen, isNeedless: () => true }), []);
+    const isOpen = async (): Promise<boolean> => ++asked > 2;
+    const removed = await pruneStores(stateFolder, { isOpen, isNeedless: () => true });
+    assert.equal(removed.length, 1);
+  });
+
+  it('keeps what a session without a checkpoint needs, and leaves its store alone while it is open', async () => {
+    const stateFolder = scratch();
+    const folder = storeFolder(stateFolder, '/workspace');
+    const store = new CheckpointStore(folder);
+    await store.addManifest('other', { version: 1, by: 'user', changes: [] });
+    const precious = await store.put(Buffer.from('precious'));
+    const object = path.join(folder, 'objects', precious.slice(0, 2), precious.slice(2));
+    utimesSync(object, 0, 0);
+    writeFileSync(store.scanFile('scanned'), `{"sha256":"${precious}"}`);
+    const isNeedless = (id: string): boolean => id === 'other';
+    const isOpen = async (id: string): Promise<boolean> => id === 'scanned';
+    assert.deepEqual(await pruneStores(stateFolder, { isOpen, isNeedless }), []);
+    const removed = await pruneStores(stateFolder, { isOpen: async () => false, isNeedless });
+    assert.deepEqual([removed.length, existsSync(object)], [1, true]);
+  });
+
+  it('stores a content again that a prune has removed, and keeps an old one that is put again', async () => {
+    const stateFolder = scratch();
+    const folder = storeFolder(stateFolder, '/workspace');
+    const store = new CheckpointStore(folder);
+    const content = Buffer.from('precious');
+    const sha256 = await store.put(content);
+    const object = path.join(folder, 'objects', sha256.slice(0, 2), sha256.slice(2));
+    const prune = async (): Promise<void> => {
+      await store.addManifest('old', { version: 1, by: 'user', changes: [] });
+      await pruneStores(stateFolder, { isOpen: async () => false, isNeedless: () => true });
+    };
+    utimesSync(object, 0, 0);
+    await prune();
+    assert.equal(await store.has(sha256), false);
+    await store.put(content);
+    assert.equal(await store.has(sha256), true);
+    utimesSync(object, 0, 0);
+    store.putMany(content);
+    await prune();
+    assert.equal(await store.has(sha256), true);
   });
 
   it('leaves no draft when a file vanishes while its content is read', async () => {

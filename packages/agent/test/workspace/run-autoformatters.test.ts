@@ -154,6 +154,18 @@ const rows: readonly Row[] = [
     then: { 'a.ts': ROUGH },
   },
   {
+    title: 'a formatter that leaves a file alone leaves it to the next one',
+    real: true,
+    given: {
+      ...PRETTIER,
+      'biome.json': '{"formatter":{"enabled":false}}',
+      'package.json': '{"devDependencies":{"@biomejs/biome":"2"},"scripts":{"lint":"biome lint"}}',
+      'a.ts': GOOD,
+    },
+    when: [edit('a.ts', ROUGH)],
+    then: { 'a.ts': SMOOTH },
+  },
+  {
     title: 'the nearest folder with a sign decides which formatter it is',
     real: true,
     given: { ...PRETTIER, 'packages/p/biome.json': '{"formatter":{"indentStyle":"tab"}}' },

@@ -13,6 +13,7 @@
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { attempt, attemptNow } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
+import { errorCode } from '../../platform/files.js';
 import { createFetch, type LeanBody, type LeanResponse } from '../../platform/http.js';
 import { isTable } from '../../platform/untrusted-input.js';
 import type { ServerMessages } from './server-messages.js';
@@ -126,6 +127,16 @@ const READ_FROM_ERRORS = ['content-type', 'www-authenticate', 'dpop-nonce', 'ret
 /** It has the parts of a Response that the package uses. */
 const asResponse = (answer: object): Response => answer as unknown as Response;
 
+/** Code of the answer that takes the place of one that never came. Servers use other codes. */
+const LOST_CODE = -32_097;
+const LOST_TEXT = 'the connection ended before it had answered';
+
+/** The event that tells a request that its answer will not come. */
+const errorEvent = (id: RequestId, code: number, message: string): Uint8Array => {
+  const error = { jsonrpc: '2.0', id, error: { code, message } };
+  return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
+};
+
 /** An answer with one event: the answer of the request will not come. */
 const lostAnswer = (url: string, id: string | number): Response =>
   asResponse({
@@ -142,14 +153,22 @@ const lostAnswer = (url: string, id: string | number): Response =>
     }),
   });
 
-/** Reads a whole answer. Rejects if it is longer than ANSWER_BYTES_MAX. */
+/**
+ * Reads a whole answer. Rejects if it is longer than ANSWER_BYTES_MAX, and with ConnectionLost if
+ * the connection ends before its end.
+ */
 const readAtMost = async ({ body }: LeanResponse): Promise<string> => {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  for await (const piece of body) {
-    bytes += piece.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error(TOO_LONG);
-    pieces.push(piece);
+  try {
+    for await (const piece of body) {
+      bytes += piece.length;
+      if (bytes > ANSWER_BYTES_MAX) throw new Error(TOO_LONG);
+      pieces.push(piece);
+    }
+  } catch (error) {
+    // Only a fault of the network has a code.
+    throw errorCode(error) === '' ? error : new ConnectionLost(LOST_TEXT, { cause: error });
   }
   return Buffer.concat(pieces).toString('utf8');
 };
@@ -177,18 +196,29 @@ const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<Lea
 
 type RequestId = string | number;
 
+/** Streams that were cut off, of one connection. The oldest are forgotten. */
+const CUT_MAX = 100;
+
+/** Failures that pass: the package may try again. */
+const PASSING_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
+
+/** A line with the id of an event. */
+const EVENT_ID = /^id: ?(.+)$/;
+/** A line with data of an event. */
+const EVENT_DATA = /^data(?:: ?(.*))?$/s;
+
 /**
  * Ends requests over HTTP whose answer can't come any more.
  *
  * 1. The package waits for an answer for ever if a server ends the stream before it. Here an error
  *    takes its place. If the answer was there, the package drops the error.
- * 2. A stream whose events have ids can be resumed: the package asks for the rest of it, and names
- *    the last id. If the server refuses that, or is gone, the request gets its error then. Other
- *    failures may pass, so the package tries once more.
+ * 2. The package resumes a stream of which it got a whole event with an id and data: it asks for
+ *    the rest, and names the last such id. If the server refuses that, or is gone, the request gets
+ *    its error then. Other failures may pass, so the package tries once more.
  */
 class EventStreams {
   readonly #messages: ServerMessages | null;
-  /** Requests whose streams were cut off, by the ids of their last events. */
+  /** Requests whose streams were cut off, by the id that the package will name. */
   readonly #cut = new Map<string, RequestId>();
   /** Those of which one attempt to resume the stream has failed. */
   readonly #failedOnce = new Set<RequestId>();
@@ -228,8 +258,8 @@ class EventStreams {
     let event: string[] = [];
     let eventLength = 0;
     let isTooLong = false;
-    /** The ids of the last two events. */
-    let ids: readonly string[] = [];
+    /** The id that the package names to resume the stream; null: it does not resume it. */
+    let resumeId: string | null = null;
     this.#failedOnce.delete(id);
     return {
       pass: (piece) => {
@@ -244,11 +274,8 @@ class EventStreams {
         for (const line of lines) {
           event.push(line);
           eventLength += line.length;
-          const [, eventId] = EVENT_ID.exec(line) ?? [];
-          // Two are remembered: the last may belong to an event that is cut off, and then the
-          // package names the one before.
-          if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
           if (line !== '') continue;
+          resumeId = resumableId(event) ?? resumeId;
           passed.push(this.#readEvent(event));
           event = [];
           eventLength = 0;
@@ -258,9 +285,10 @@ class EventStreams {
       },
       finish: () => {
         if (isTooLong) return errorEvent(id, -32_603, TOO_LONG); // an internal error
-        for (const eventId of ids) this.#remember(eventId, id);
-        // With an id the package resumes the stream. Without one it would wait for ever.
-        if (ids.length > 0) return null;
+        if (resumeId !== null) {
+          this.#remember(resumeId, id);
+          return null;
+        }
         return Buffer.concat([
           Buffer.from(this.#readEvent([...event, unfinished, ''])),
           errorEvent(id, LOST_CODE, LOST_TEXT),
@@ -289,12 +317,15 @@ class EventStreams {
   }
 }
 
-/** What follows the last piece of an answer that is a stream of events. */
+/** The id of an event that the package takes: it has data. */
+const resumableId = (lines: readonly string[]): string | null => {
+  const ids = lines.flatMap((line) => EVENT_ID.exec(line)?.[1] ?? []);
+  return lines.some((line) => EVENT_DATA.test(line)) ? (ids.at(-1) ?? null) : null;
+};
+
+/** What is done with the pieces of an answer that is a stream of events, and at its end. */
 type EventsEnding = {
-  /**
-   * The events that end in the piece, as the package takes them. Remembers the last ids. Null: the
-   * event that goes on is too long.
-   */
+  /** The events that end in the piece, as the package takes them. Null: one is too long. */
   pass(piece: Uint8Array): Uint8Array | null;
   /** The stream has ended: remembers how to resume it. Returns what to add to it, or null. */
   finish(): Uint8Array | null;
@@ -302,12 +333,6 @@ type EventsEnding = {
 
 /** A request whose answer was cut off, and which the package resumes. */
 type InterruptedRequest = { readonly id: RequestId; readonly eventId: string };
-
-/** Streams that were cut off, of one connection. The oldest are forgotten. */
-const CUT_MAX = 100;
-
-/** Failures that pass: the package may try again. */
-const PASSING_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
 
 type SentRequest = { readonly id: RequestId; readonly method: unknown };
 
@@ -319,17 +344,6 @@ const parseRequest = (body: unknown): SentRequest | null => {
   const { id, method } = message;
   const isRequest = (typeof id === 'string' || typeof id === 'number') && method !== undefined;
   return isRequest ? { ...message, id, method } : null;
-};
-
-/** A line with the id of an event. */
-const EVENT_ID = /^id: ?(.+)$/;
-/** A line with data of an event. */
-const EVENT_DATA = /^data(?:: ?(.*))?$/s;
-
-/** The event that tells a request that its answer will not come. */
-const errorEvent = (id: RequestId, code: number, message: string): Uint8Array => {
-  const error = { jsonrpc: '2.0', id, error: { code, message } };
-  return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
 };
 
 // ---- Requests whose answer does not come ----
@@ -344,13 +358,17 @@ class ConnectionLost extends Error {}
  */
 export class NotDelivered extends ConnectionLost {}
 
-/** Errors before there is a connection. */
+/** Errors without a system call (of several addresses) that come before there is a connection. */
 const BEFORE_CONNECTION: ReadonlySet<string> = new Set(
   'ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH EHOSTDOWN ENETDOWN'.split(' '),
 );
 
 const lostConnection = (fault: Error, code: string): ConnectionLost => {
-  const isBefore = BEFORE_CONNECTION.has(code) || Reflect.get(fault, 'syscall') === 'connect';
+  const syscall: unknown = Reflect.get(fault, 'syscall');
+  const isBefore =
+    syscall === undefined
+      ? BEFORE_CONNECTION.has(code)
+      : syscall === 'connect' || syscall === 'getaddrinfo';
   const message = fault.message || code;
   const cause = { cause: fault };
   return isBefore ? new NotDelivered(message, cause) : new ConnectionLost(message, cause);
@@ -370,10 +388,6 @@ const isForgotten = (status: number, text: string, id: RequestId): boolean => {
   const isOfRequest = parsed.kind === 'done' && isTable(parsed.value) && parsed.value.id === id;
   return !isOfRequest || /session|initiali[sz]e/i.test(text);
 };
-
-/** Code of the answer that takes the place of one that never came. Servers use other codes. */
-const LOST_CODE = -32_097;
-const LOST_TEXT = 'the connection ended before it had answered';
 
 /** Whether the connection ended before the answer, so that a new one is needed. */
 export const isLost = (error: Error): boolean =>

@@ -59,7 +59,11 @@ export const passesText = (words: Words): Meaning => {
   return { ...textsMeaning(find(words), name), runs: first + 1 };
 };
 
-/** How many words an option takes: 2 with a value behind it; null if it is not known. */
+/**
+ * How many words an option takes: 2 with a value behind it; null if it is not known. `valued`:
+ * options with a value. `flags`: others; one that ends with `=` may have its value in the same
+ * word. A long option may be shortened, several short ones may stand in one word.
+ */
 export const optionLength = (
   word: string,
   valued: readonly string[],
@@ -133,6 +137,7 @@ export const wrapped = (
     }
     last = skipOptions(words, first.at + 1, valued, flags);
   }
+  // behind the words that the wrapper takes itself (`before`), options may stand again
   const { at, unknown } = skipOptions(words, last.at + before, valued, flags);
   const odd = first.unknown ?? last.unknown ?? unknown;
   if (at >= words.length && shell !== undefined && startsShell(words, shell))

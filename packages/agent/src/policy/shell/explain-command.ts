@@ -24,7 +24,7 @@ import {
 export type Explained = PolicyDecision & {
   /**
    * Files that the command would delete or overwrite and git could not restore; absent: not looked
-   * up.
+   * up, or it deletes and overwrites none.
    */
   readonly unrecoverable?: readonly string[];
   readonly facts: ShellFacts;

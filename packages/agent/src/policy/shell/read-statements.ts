@@ -376,6 +376,7 @@ type Redirections = {
   readonly writes: (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
+  readonly readsFrom: string[];
   /** The input of the command. A file stays counted, although the last redirection wins. */
   reads: 'stdin' | 'a text' | 'a text or file';
 };
@@ -422,23 +423,22 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
   if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
     if (operator.endsWith('>>')) redirections.appends.push(redirections.writes.length);
     redirections.writes.push(text);
-  }
+  } else if (text !== null) redirections.readsFrom.push(text);
   return true;
 };
 
 /** Reads the redirections after a compound command, and records them as a command without words. */
 const readRedirections = (cursor: Cursor): void => {
-  const redirections: Redirections = { writes: [], appends: [], reads: 'stdin' };
+  const redirections: Redirections = { writes: [], appends: [], readsFrom: [], reads: 'stdin' };
   const start = cursor.at;
   do skipBlanks(cursor);
   while (readRedirection(cursor, redirections));
-  if (redirections.writes.length > 0)
+  if (redirections.writes.length + redirections.readsFrom.length > 0)
     addCommand(cursor, {
       start,
       words: [],
       assignments: [],
-      writes: redirections.writes,
-      appends: redirections.appends,
+      ...redirections,
       reads: 'a text or file',
     });
 };
@@ -510,7 +510,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   const start = cursor.at;
   const words: Word[] = [];
   const assignments: Assignment[] = [];
-  const redirections: Redirections = { writes: [], appends: [], reads: 'stdin' };
+  const redirections: Redirections = { writes: [], appends: [], readsFrom: [], reads: 'stdin' };
   for (;;) {
     skipBlanks(cursor);
     skipComment(cursor);
@@ -546,9 +546,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     start: words[0]?.start ?? start,
     words,
     assignments,
-    writes: redirections.writes,
-    appends: redirections.appends,
-    reads: redirections.reads,
+    ...redirections,
   });
   return { kind: 'command' };
 };

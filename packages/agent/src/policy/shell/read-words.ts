@@ -39,6 +39,8 @@ export type SimpleCommand = {
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: readonly number[];
+  /** Files that its redirections read, without names that are computed at run time. */
+  readonly readsFrom: readonly string[];
   /**
    * Its input. `stdin`: that of the text. `a text`: a here-document in which nothing is
    * substituted. `a text or file`: anything else.

@@ -166,6 +166,7 @@ const addSimple = async (
     assignments,
     writes: command.writes,
     ...(command.appends.length === 0 ? {} : { appends: command.appends }),
+    ...(command.readsFrom.length === 0 ? {} : { readsFrom: command.readsFrom }),
     ...withPatterns(patterns),
     program: programOf(words[0], collected),
     ...wrapped,

@@ -125,6 +125,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '/': '/',
 };
 const BREAKS_AND_TABS = new Set(['n', 'r', 't']);
+const BACKSLASH_AND_QUOTES = new Set(['\\', '"', "'"]);
 
 /**
  * Which escapes to decode: all, or only those of line breaks and tabs, since the others may be
@@ -153,9 +154,14 @@ const decode = (text: string, kinds: Kinds): string =>
     .replace(/\r\n/g, '\n');
 
 /**
- * Decodes in the new text the escapes that the old text turned out to contain. A text with literal
- * line breaks or quotes is not escaped itself. null if a line break may belong inside a string,
- * since that is ambiguous.
+ * Decodes in the new text the escapes that the old text turned out to contain.
+ *
+ * 1. A new text with literal line breaks or quotes, where the old one has them escaped, is not
+ *    escaped itself.
+ * 2. null: an escape that the old text does not have may be literal. A backslash or quote is none
+ *    of these: where one text is escaped, they must be.
+ * 3. null: a decoded line break may belong inside a string, which then begins in one line and ends
+ *    in another. Escaped quotes show that all is escaped: such a break would have two backslashes.
  */
 const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | null => {
   const oldKinds = escapesIn(oldText, kinds);
@@ -164,12 +170,7 @@ const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | nu
   const isRaw = (kind: string, raw: string): boolean =>
     oldKinds.has(kind) && !oldText.includes(raw) && newText.includes(raw);
   if (isRaw('n', '\n') || isRaw('"', '"')) return newText;
-  // an escape that oldText does not have may be literal or not
-  if (
-    [...newKinds].some(
-      (kind) => !oldKinds.has(kind) && kind !== '\\' && kind !== '"' && kind !== "'",
-    )
-  )
+  if ([...newKinds].some((kind) => !oldKinds.has(kind) && !BACKSLASH_AND_QUOTES.has(kind)))
     return null;
   const decoded = decode(newText, kinds);
   const quotesAreEscaped = oldKinds.has('"') || newKinds.has('"');
@@ -258,13 +259,15 @@ export const splitAtMarkers = (oldText: string, newText: string): SplitTexts => 
     return { kind: 'none' };
   const newParts = next.parts.length === 0 ? [''] : next.parts; // a marker alone
   const markers = newParts.length - 1;
-  if (markers === old.parts.length - 1 || markers === 0)
+  // a marker at its edge stands for what is left out somewhere, so nothing is replaced by it
+  const isWhole = markers === 0 && !next.first && !next.last;
+  if (markers === old.parts.length - 1 || isWhole)
     return { kind: 'split', oldParts: old.parts, newParts };
   return {
     kind: 'refused',
     why:
-      `has ${markers} markers for left out lines, and oldText has ${old.parts.length - 1}: give ` +
-      'each in both texts',
+      `has ${markers} markers for left out lines between its parts, and oldText has ` +
+      `${old.parts.length - 1}: give each in both texts`,
   };
 };
 

@@ -6,10 +6,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { plural } from '../../platform/text.js';
 import { TICK_MS, TOO_LARGE } from './file-entries.js';
-import type { KnownFiles } from './known-files.js';
+import { type KnownFiles, TOO_MANY } from './known-files.js';
 import type { WorkspaceLooks } from './looks.js';
 import { showName } from './manifest.js';
-
 import type { Listing, WorkspaceLister } from './workspace-lister.js';
 
 type ScanSources = {
@@ -29,7 +28,8 @@ export const scanFirst = async (
   const listedAtMs = Date.now() - TICK_MS;
   const listing = await lister.list(true); // also which files equal git's blobs
   const tooLarge: string[] = [];
-  let tooMany = 0;
+  /** How many other files are not kept, by the reason. */
+  const notKept = new Map<string, number>();
   let copied = 0;
   for (const [name, entry] of await looks.scan(listing)) {
     if (known.has(name) || except.has(name)) continue;
@@ -43,7 +43,7 @@ export const scanFirst = async (
     const content = await known.noteFirst(name, entry);
     if (content.kind !== 'notKept') continue;
     if (content.why === TOO_LARGE) tooLarge.push(showName(name));
-    else tooMany += 1;
+    else notKept.set(content.why, 1 + (notKept.get(content.why) ?? 0));
   }
   const notices: string[] = [];
   if (tooLarge.length > 0)
@@ -51,10 +51,12 @@ export const scanFirst = async (
       `${plural(tooLarge.length, 'file')} of more than 20 MB can’t be taken back: ` +
         `${tooLarge.slice(0, 5).join(', ')}${tooLarge.length > 5 ? ', …' : ''}`,
     );
-  if (tooMany > 0)
+  for (const [why, count] of notKept)
     notices.push(
-      `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
-        '20,000 files and 200 MB are copied.',
+      why === TOO_MANY
+        ? `${plural(count, 'file')} that git does not hold can’t be taken back: at most ` +
+            '20,000 files and 200 MB are copied.'
+        : `${plural(count, 'file')} can’t be taken back: ${why}.`,
     );
   return { listing, notices };
 };

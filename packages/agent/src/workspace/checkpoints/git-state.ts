@@ -178,6 +178,12 @@ export class GitStates {
     return state;
   }
 
+  /** The content of the index at the last look, which no manifest may name yet. */
+  kept(): readonly string[] {
+    const state = this.#index?.state;
+    return state?.kind === 'index' ? [state.sha256] : [];
+  }
+
   /** How the state has changed since then; null: it was not known. */
   async since(before: GitState | null): Promise<RefsSince> {
     const now = before === null ? null : await this.read();

@@ -215,7 +215,7 @@ export class KnownFiles {
   }
 }
 
-const TOO_MANY = 'too much was to be copied';
+export const TOO_MANY = 'too much was to be copied';
 
 /** Whether the first scan may copy so many files, with so many bytes. */
 export const fitsCopies = (files: number, bytes: number): boolean =>

@@ -407,6 +407,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     const { stateFolder, sessionId } = this.#place;
     const keep = (): readonly string[] => [
       ...this.#known.stored(),
+      ...this.#gitStates.kept(),
       ...(this.#batch?.changes.flatMap(listContents) ?? []),
     ];
     try {

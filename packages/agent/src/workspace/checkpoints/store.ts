@@ -7,12 +7,20 @@
  * 2. An object is written under another name, synced and renamed: it is whole or absent. Many at
  *    once are not synced, which would take minutes. A power cut within the next half minute could
  *    lose one, which its hash then shows.
- * 3. Each session has a list of its manifests. Of a store that is over its limit, `pruneStores`
- *    removes what no list reaches first.
+ * 3. Each session has a list of its manifests, and files that name what its next one needs. Of a
+ *    store that is over its limit, `pruneStores` removes what these do not reach first.
  */
 
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import {
   appendFile,
   mkdir,
@@ -76,7 +84,7 @@ export const replaceFile = async (file: string, text: string | null): Promise<vo
 
 export class CheckpointStore {
   readonly folder: string;
-  /** Objects that this process has written, or read as a whole. */
+  /** Objects that this process has written, or read as a whole. Another may have removed them. */
   readonly #known = new Set<string>();
   /** Folders that this process has made. */
   readonly #folders = new Set<string>();
@@ -90,9 +98,9 @@ export class CheckpointStore {
     return path.join(this.folder, 'objects', sha256.slice(0, 2), sha256.slice(2));
   }
 
+  /** Whether the object is there and whole. */
   async has(sha256: string): Promise<boolean> {
-    if (this.#known.has(sha256)) return true;
-    return (await readOrNull(this.#place(sha256))) !== null;
+    return (await this.get(sha256)) !== null;
   }
 
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
@@ -145,20 +153,25 @@ export class CheckpointStore {
     this.#known.add(sha256);
   }
 
-  /** Whether the object is on disk and whole. A damaged one is written again. */
+  /**
+   * Whether the object is on disk and whole. It then counts as written now, so that no sweep
+   * removes it. A damaged one is written again.
+   */
   #isStored(sha256: string): boolean {
     const place = this.#place(sha256);
-    if (this.#known.has(sha256)) return true;
     if (!existsSync(place)) return false;
     try {
+      const now = Date.now() / 1_000;
+      utimesSync(place, now, now);
+      if (this.#known.has(sha256)) return true;
       const stored = readFileSync(place);
       const content = stored.subarray(1);
       const bytes = stored[0] === DEFLATED ? inflateRawSync(content) : content;
       if (hashBytes(bytes) === sha256) this.#known.add(sha256);
+      return this.#known.has(sha256);
     } catch {
-      // damaged
+      return false; // damaged, or removed just now
     }
-    return this.#known.has(sha256);
   }
 
   /** Null if the object is missing or damaged. */
@@ -216,7 +229,7 @@ export class CheckpointStore {
     return list.split('\n').filter((line) => line !== '');
   }
 
-  /** Contents that the session needs for its next checkpoint: those that its files name. */
+  /** Contents that the session needs for its next checkpoint, by how its files write a hash. */
   async neededContents(sessionId: string): Promise<readonly string[]> {
     const contents: string[] = [];
     for (const file of [this.scanFile(sessionId), this.callsFile(sessionId)]) {
@@ -263,7 +276,6 @@ type StoredObject = {
   readonly sha256: string;
   readonly file: string;
   readonly bytes: number;
-  readonly changedAtMs: number;
 };
 
 const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
@@ -273,24 +285,31 @@ const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
       const file = path.join(store, 'objects', head, name);
       const status = await stat(file).catch(() => null); // removed meanwhile
       if (status === null) continue;
-      const { size: bytes, mtimeMs: changedAtMs } = status;
-      objects.push({ sha256: `${head}${name}`, file, bytes, changedAtMs });
+      objects.push({ sha256: `${head}${name}`, file, bytes: status.size });
     }
   return objects;
 };
 
+/** Also those that have no checkpoint yet, only contents for their first. */
 export const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
-  const sessions: StoredSession[] = [];
-  for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
-    if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;
-    const file = path.join(store, 'sessions', sessionId);
-    const list = await readOrNull(file);
+  const sessions = new Map<string, StoredSession>();
+  for (const name of await namesIn(path.join(store, 'sessions'))) {
+    if (name.endsWith('.draft')) continue;
+    const sessionId = name.replace(/\.(scan|calls)$/, '');
+    const file = path.join(store, 'sessions', name);
+    const list = sessionId === name ? await readOrNull(file) : null;
     const status = await stat(file).catch(() => null);
-    if (list === null || status === null) continue; // removed meanwhile
-    const checkpoints = list.toString('latin1').split('\n').length - 1;
-    sessions.push({ store, sessionId, usedAtMs: status.mtimeMs, checkpoints });
+    if (status === null) continue; // removed meanwhile
+    const { usedAtMs = 0, checkpoints = 0 } = sessions.get(sessionId) ?? {};
+    const listed = list === null ? 0 : list.toString('latin1').split('\n').length - 1;
+    sessions.set(sessionId, {
+      store,
+      sessionId,
+      usedAtMs: Math.max(usedAtMs, status.mtimeMs),
+      checkpoints: checkpoints + listed,
+    });
   }
-  return sessions;
+  return [...sessions.values()];
 };
 
 const sumBytes = (objects: readonly StoredObject[]): number =>
@@ -328,8 +347,11 @@ const sweep = async (folder: string, keep: Iterable<string>): Promise<void> => {
     for (const content of await store.neededContents(sessionId)) needed.add(content);
   }
   const youngFromMs = Date.now() - 10 * 60_000;
-  for (const { sha256, file, changedAtMs } of await objectsIn(folder))
-    if (!needed.has(sha256) && changedAtMs < youngFromMs) await rm(file, { force: true });
+  for (const { sha256, file } of await objectsIn(folder)) {
+    if (needed.has(sha256)) continue;
+    const status = await stat(file).catch(() => null); // only now: it may be stored again meanwhile
+    if (status !== null && status.mtimeMs < youngFromMs) await rm(file, { force: true });
+  }
 };
 
 export type PruneOptions = {
@@ -353,9 +375,12 @@ export const pruneStores = async (
   const removed: StoredSession[] = [];
   let sizes = await checkpointSizes(stateFolder);
   const oldest = [...sizes.sessions].sort((one, other) => one.usedAtMs - other.usedAtMs);
-  const busy = new Set<string>();
-  for (const { store, sessionId } of oldest)
-    if (sessionId !== own?.sessionId && (await isOpen(sessionId))) busy.add(store);
+  // asked before each removal: a session may be opened meanwhile
+  const isBusy = async (store: string): Promise<boolean> => {
+    for (const { sessionId } of await sessionsIn(store))
+      if (sessionId !== own?.sessionId && (await isOpen(sessionId))) return true;
+    return false;
+  };
   const hasRoom = (store: string): boolean => {
     const bytes = sizes.stores.find(({ folder }) => folder === store)?.bytes ?? 0;
     return sizes.bytes <= ALL_BYTES_MAX && bytes <= STORE_BYTES_MAX;
@@ -365,12 +390,11 @@ export const pruneStores = async (
     sizes = await checkpointSizes(stateFolder);
   };
   for (const { folder } of sizes.stores)
-    if (!busy.has(folder) && !hasRoom(folder)) await makeRoom(folder);
+    if (!hasRoom(folder) && !(await isBusy(folder))) await makeRoom(folder);
   for (const session of oldest) {
     const { store, sessionId } = session;
-    if (busy.has(store) || sessionId === own?.sessionId) continue;
-    if (hasRoom(store) && !isNeedless(sessionId)) continue;
-    if (await isOpen(sessionId)) continue; // opened meanwhile
+    if (sessionId === own?.sessionId || (hasRoom(store) && !isNeedless(sessionId))) continue;
+    if (await isBusy(store)) continue;
     await new CheckpointStore(store).forget(sessionId);
     removed.push(session);
     await makeRoom(store);
