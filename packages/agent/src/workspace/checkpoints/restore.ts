@@ -86,7 +86,9 @@ export const performPlan = async (
       if (why !== null) failed.set(change.path, why);
     }
   const done = changes.filter(({ path }) => !failed.has(path));
-  return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => fileLeft(path, why))] };
+  // a folder that stays because of the files in it is not named: those of the plan are
+  const named = [...failed].filter(([, why]) => why !== OTHERS_INSIDE);
+  return { done, left: [...leftBefore, ...named.map(([path, why]) => fileLeft(path, why))] };
 };
 
 /** Inner folders are removed before those around them, and added after them. */
