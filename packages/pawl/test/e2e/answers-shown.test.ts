@@ -309,7 +309,8 @@ const cases = [
 
 for (const { when, code, says } of cases)
   test(`an answer whose process dies ${when} it is in the journal is told as the journal has it`, async (context) => {
-    const place = await makeAsking(context, [publishes, done]);
+    // one more: the process may have sent its next request before it dies
+    const place = await makeAsking(context, [publishes, done, done]);
     const id = await detach(context, place, ['publish it']);
     await untilState(place, id, /runs: waits for your answer/);
     await killAtInput(context, { place, id, when });
