@@ -275,6 +275,14 @@ for (const rival of RIVALS)
       });
     });
 
+test('a folder that was to be a file again and stays because of the files in it is named', async (context) => {
+  const prepared = await prepare(context, { 'made/by': 'ours' }, { made: 'a file' });
+  real.writeFileSync(path.join(prepared.workspace, 'made/theirs.txt'), 'theirs');
+  const { left } = await restore(prepared);
+  assert.deepEqual(left, [{ path: 'made', why: 'other files are in it' }]);
+  assert.deepEqual(Object.keys(look(prepared.workspace)), ['made', 'made/theirs.txt']);
+});
+
 test('a folder in which somebody else has put a file stays, and is no change that was made', async (context) => {
   const prepared = await prepare(context, { 'made/by/us.txt': 'ours' }, {});
   real.writeFileSync(path.join(prepared.workspace, 'made/theirs.txt'), 'theirs');

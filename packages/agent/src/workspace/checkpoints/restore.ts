@@ -86,9 +86,10 @@ export const performPlan = async (
       if (why !== null) failed.set(change.path, why);
     }
   const done = changes.filter(({ path }) => !failed.has(path));
-  // a folder that stays because of the files in it is not named: those of the plan are
-  const named = [...failed].filter(([, why]) => why !== OTHERS_INSIDE);
-  return { done, left: [...leftBefore, ...named.map(([path, why]) => fileLeft(path, why))] };
+  // that a folder was to go and stays is seen from the files in it
+  for (const { path, after } of changes)
+    if (after.kind === 'absent' && failed.get(path) === OTHERS_INSIDE) failed.delete(path);
+  return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => fileLeft(path, why))] };
 };
 
 /** Inner folders are removed before those around them, and added after them. */
