@@ -60,6 +60,12 @@ const rows: readonly Row[] = [
     retryable: false,
   },
   {
+    title: 'a refused content, as a 403',
+    given: answered(403, body('content_policy_violation', 'no')),
+    kind: 'refused',
+    retryable: false,
+  },
+  {
     title: '402',
     given: answered(402, body('billing_error', 'pay')),
     kind: 'quotaExhausted',

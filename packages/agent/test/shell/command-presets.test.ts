@@ -78,6 +78,7 @@ test('git commands that destroy work ask in every preset, unless a rule allows t
     'git branch -D x',
     'git push --force',
     'git push origin +main',
+    'git push origin :main',
     'git filter-branch x',
     'git reflog expire --all',
     'git gc --prune=now',

@@ -155,6 +155,8 @@ test('time between processes is apart, and says where the crash was', () => {
     [figures.time.between, figures.time.request, figures.requests[0]?.sent],
     [15_500, 3_000, 2],
   );
+  const inStates = figures.states.reduce((sum, { totalMs }) => sum + totalMs, 0);
+  assert.equal(inStates, figures.elapsedMs - 15_500);
 });
 
 test('the gap of a fork is no crash, and a request that nobody ended stays open', () => {

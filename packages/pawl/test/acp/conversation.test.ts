@@ -183,6 +183,19 @@ test('an update that can not be made is sent in its other form, and those after 
   assert.deepEqual(sent, [failed, empty, last]);
 });
 
+test('streamed text that waits becomes one chunk for each message', async () => {
+  const sent: unknown[] = [];
+  const outbox = new Outbox(async (update) => void sent.push(update));
+  const chunkOf = (text: string, messageId: string) =>
+    textUpdate('agent_message_chunk', text, messageId);
+  outbox.push(chunkOf('a', '1'));
+  outbox.push(chunkOf('b', '1'));
+  outbox.push(chunkOf('c', '2'));
+  outbox.open();
+  await outbox.flushed();
+  assert.deepEqual(sent, [chunkOf('ab', '1'), chunkOf('c', '2')]);
+});
+
 test('the blocks of a prompt become one text with pictures', () => {
   const folder = '/project';
   const file = path.join(folder, 'src', 'a b.ts');
