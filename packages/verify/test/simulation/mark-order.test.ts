@@ -81,3 +81,33 @@ test('a mark names only durable lines, also those that a killed process had not 
   assert.deepEqual([opened.journal.seq, marked(disk)], [COUNT + 1, COUNT + 1]);
   await opened.journal.close();
 });
+
+test('the name of a journal that a killed process has made is durable once it is open', async (context) => {
+  const restoreFiles = simulateFiles();
+  context.after(() => {
+    unmountDisks();
+    closeSockets();
+    restoreFiles();
+  });
+  const disk = new Disk();
+  const header = headerOf('b');
+  const journalIn = (kind: 'entries' | 'durable') => {
+    const folder = disk.find(['home', 'state', 'sessions']);
+    return folder?.kind === 'folder' ? folder[kind].get('b.jsonl') : undefined;
+  };
+  const dying = processOn(disk, () => journalIn('entries') !== undefined);
+  const first = fileJournals({ folder: mountDisk(1, dying) });
+  first.create(header).catch(() => undefined); // its process is killed
+  for (let tick = 0; tick < 1_000 && !dying.isDead; tick++) await new Promise(setImmediate);
+  assert.ok(dying.isDead && journalIn('durable') === undefined, 'control: the name is not durable');
+
+  const second = fileJournals({
+    folder: mountDisk(
+      2,
+      processOn(disk, () => false),
+    ),
+  });
+  const { journal } = await second.open('b');
+  assert.equal(journalIn('durable'), journalIn('entries'));
+  await journal.close();
+});
