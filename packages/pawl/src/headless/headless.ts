@@ -517,21 +517,26 @@ export const runHeadless = async (
   prompt: Prompt,
   read?: TurnDemands,
 ): Promise<number> => {
-  const found: { session: Session | null } = { session: null };
+  const found: { session: Session | null; denied: number } = { session: null, denied: 0 };
   try {
     refuseEmpty(prompt);
     const demands = read ?? (await readDemands(flags));
     const ending = await runPrinted(flags, prompt, demands, ({ session, settings }) => {
       found.session = session;
-      return flags.json ? jsonOutlet : textOutlet(settings.workspace, flags);
+      if (!flags.json) return textOutlet(settings.workspace, flags);
+      const see = (stepped: Stepped): void => {
+        found.denied += deniedResults(stepped).length;
+        jsonOutlet.see(stepped);
+      };
+      return { ...jsonOutlet, see };
     });
     return ending.exit;
   } catch (fault) {
     const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) {
-      const { session } = found;
+      const { session, denied } = found;
       const state = session === null ? null : await session.state();
-      jsonOutlet.end({ ending, state, denied: 0, json: null }, session?.id ?? null);
+      jsonOutlet.end({ ending, state, denied, json: null }, session?.id ?? null);
     }
     throw fault;
   }
@@ -705,6 +710,13 @@ const listTitles = (titles: readonly string[]): string => {
   return `${titles.slice(0, TITLES_MAX).join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
+const deniedResults = ({
+  actions,
+}: Stepped): readonly Extract<Action, { readonly type: 'DisplayToolResult' }>[] =>
+  actions.flatMap((action) =>
+    action.type === 'DisplayToolResult' && action.status === 'denied' ? [action] : [],
+  );
+
 const createDenials = (workspace: string): Denials => {
   const calls = createJudgedCalls(workspace);
   const denied: Record<MissingPermission, string[]> = { nobody: [], sandbox: [] };
@@ -729,7 +741,7 @@ const createDenials = (workspace: string): Denials => {
   ];
   return {
     see(stepped) {
-      const { event, state, actions } = stepped;
+      const { event, state } = stepped;
       calls.see(stepped); // remembers the calls of a reply by their ids
       // What a resumed turn lacked before the prompt came, the prompt's turn need not lack.
       if (event.type === 'UserInput' && !prompted) {
@@ -737,8 +749,7 @@ const createDenials = (workspace: string): Denials => {
         autoAllows = 'yes';
         prompted = true;
       }
-      for (const action of actions) {
-        if (action.type !== 'DisplayToolResult' || action.status !== 'denied') continue;
+      for (const action of deniedResults(stepped)) {
         const title = oneLine(`${action.tool} ${calls.title(action)}`, 80);
         titles.push(title);
         const call = calls.get(action.callId);
