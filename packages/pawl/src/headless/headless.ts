@@ -31,7 +31,12 @@ import {
   warningText,
 } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { createJudgedCalls, createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
+import {
+  createJudgedCalls,
+  createStepPrinter,
+  type ToolResult,
+  withDetail,
+} from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import {
   type ExitEnding,
@@ -525,7 +530,7 @@ export const runHeadless = async (
       found.session = session;
       if (!flags.json) return textOutlet(settings.workspace, flags);
       const see = (stepped: Stepped): void => {
-        found.denied += deniedResults(stepped).length;
+        found.denied += stepped.actions.filter(isDenial).length;
         jsonOutlet.see(stepped);
       };
       return { ...jsonOutlet, see };
@@ -710,12 +715,8 @@ const listTitles = (titles: readonly string[]): string => {
   return `${titles.slice(0, TITLES_MAX).join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
-const deniedResults = ({
-  actions,
-}: Stepped): readonly Extract<Action, { readonly type: 'DisplayToolResult' }>[] =>
-  actions.flatMap((action) =>
-    action.type === 'DisplayToolResult' && action.status === 'denied' ? [action] : [],
-  );
+const isDenial = (action: Action): action is ToolResult =>
+  action.type === 'DisplayToolResult' && action.status === 'denied';
 
 const createDenials = (workspace: string): Denials => {
   const calls = createJudgedCalls(workspace);
@@ -741,7 +742,7 @@ const createDenials = (workspace: string): Denials => {
   ];
   return {
     see(stepped) {
-      const { event, state } = stepped;
+      const { event, state, actions } = stepped;
       calls.see(stepped); // remembers the calls of a reply by their ids
       // What a resumed turn lacked before the prompt came, the prompt's turn need not lack.
       if (event.type === 'UserInput' && !prompted) {
@@ -749,7 +750,8 @@ const createDenials = (workspace: string): Denials => {
         autoAllows = 'yes';
         prompted = true;
       }
-      for (const action of deniedResults(stepped)) {
+      for (const action of actions) {
+        if (!isDenial(action)) continue;
         const title = oneLine(`${action.tool} ${calls.title(action)}`, 80);
         titles.push(title);
         const call = calls.get(action.callId);
