@@ -14,7 +14,6 @@ type Part =
   | 'diagram'
   | 'table'
   | 'words'
-  | 'deep'
   | 'settings'
   | 'providers'
   | 'answers'
