@@ -51,11 +51,16 @@ export const LATE_PACKAGES = [
   '@opentelemetry/exporter-trace-otlp-http',
   '@opentelemetry/resources',
   '@opentelemetry/sdk-trace-base',
-  'diff',
 ];
 
 /** Packages that run at each start. */
-export const AT_ONCE = ['commander', 'get-east-asian-width', 'valibot', '@valibot/to-json-schema'];
+export const AT_ONCE = [
+  'commander',
+  'diff',
+  'get-east-asian-width',
+  'valibot',
+  '@valibot/to-json-schema',
+];
 
 /** Packages that stay in the program's file, and run on first use. */
 export const LATE_INSIDE = ['acorn'];
