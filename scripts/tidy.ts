@@ -16,7 +16,7 @@ import {
   wordFaults,
 } from './tidy/code.js';
 import { type Fault, parse } from './tidy/source.js';
-import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js';
+import { fileNameFaults, textFaults } from './tidy/texts.js';
 import {
   circleFaults,
   exportFaults,
@@ -69,7 +69,6 @@ export const tidy = (texts: ReadonlyMap<string, string>): readonly Fault[] => {
   );
   const faults = [
     ...[...texts].flatMap(([file, text]) => textFaults(file, text)),
-    ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, texts)),
     ...sources.flatMap((source) => fileNameFaults(source, names)),
     ...sources.flatMap((source) => importFaults(source, manifests)),
     ...exportFaults(all, manifests),

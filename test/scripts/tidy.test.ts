@@ -375,16 +375,6 @@ const SHARED = '.' + './shared/spec';
 
 testRows('texts', [
   {
-    title: 'a program in a string imports files that exist',
-    given: {
-      'packages/pawl/src/a.ts': '',
-      'test/a.test.ts': ['a', 'b']
-        .map((name) => `run("import 'x' from './packag${'es'}/pawl/src/${name}.ts'");`)
-        .join('\n'),
-    },
-    then: ['test/a.test.ts:2 code in a string imports packages/pawl/src/b.ts'],
-  },
-  {
     title: 'a comment names no source file that is gone',
     given: {
       'packages/pawl/src/one-file.ts':
