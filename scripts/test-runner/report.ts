@@ -3,7 +3,6 @@
  * counts.
  */
 
-import type { ProgramsOfProcesses, StartedPrograms } from './programs.js';
 import type { Rerun } from './rerun.js';
 import { type FileResult, hasFailed } from './run-file.js';
 
@@ -20,28 +19,18 @@ const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 const withNewline = (text: string): string =>
   text === '' || text.endsWith('\n') ? text : `${text}\n`;
 
-const countsOf = ({ tests, suites, fault }: FileResult): Counts => {
+/** A file with a fault counts as a failed test more. */
+export const addCounts = (results: readonly FileResult[]): Counts => {
+  const tests = results.flatMap((result) => result.tests);
   const count = (type: string): number => tests.filter((test) => test.type === type).length;
   return {
     passed: count('passed'),
-    failed: count('failed') + (fault === null ? 0 : 1),
+    failed: count('failed') + results.filter(({ fault }) => fault !== null).length,
     skipped: count('skipped'),
     todo: count('todo'),
-    suites,
+    suites: results.reduce((sum, { suites }) => sum + suites, 0),
   };
 };
-
-export const addCounts = (results: readonly FileResult[]): Counts =>
-  results.map(countsOf).reduce(
-    (sum, counts) => ({
-      passed: sum.passed + counts.passed,
-      failed: sum.failed + counts.failed,
-      skipped: sum.skipped + counts.skipped,
-      todo: sum.todo + counts.todo,
-      suites: sum.suites + counts.suites,
-    }),
-    { passed: 0, failed: 0, skipped: 0, todo: 0, suites: 0 },
-  );
 
 /** The failed tests of a file and its fault, in full. */
 const describeFailures = ({ file, tests, fault }: FileResult): string =>
@@ -67,40 +56,6 @@ const mostExpensive = (results: readonly FileResult[]): readonly string[] =>
     .filter(({ cpuMs }) => cpuMs > 0)
     .map(({ file, cpuMs }) => `ℹ CPU ${seconds(cpuMs)} ${file}\n`);
 
-const DEAREST_PROGRAMS = 5;
-
-const describePrograms = (programs: StartedPrograms): string =>
-  Object.entries(programs)
-    .toSorted(([, one], [, other]) => other - one)
-    .slice(0, DEAREST_PROGRAMS)
-    .map(([name, times]) => `${times} ${name}`)
-    .join(', ');
-
-/**
- * What each file cost, the dearest first: CPU seconds, seconds by the clock, tests, started programs
- * and which. Unit tests are one line for each of their processes.
- */
-export const describeCosts = (
-  results: readonly FileResult[],
-  programs: ProgramsOfProcesses | null,
-): string => {
-  const rows = results
-    .toSorted((one, other) => other.cpuMs - one.cpuMs)
-    .map(({ file, tests, durationMs, cpuMs, processId }) => {
-      const started = programs?.[String(processId)] ?? {};
-      const count = Object.values(started).reduce((sum, times) => sum + times, 0);
-      const figures = [
-        (cpuMs / 1000).toFixed(1),
-        (durationMs / 1000).toFixed(1),
-        String(tests.length),
-        programs === null ? '?' : String(count),
-      ];
-      return `${figures.map((figure) => figure.padStart(8)).join('')}  ${file}  ${describePrograms(started)}\n`;
-    });
-  const heads = ['CPU s', 'seconds', 'tests', 'programs'];
-  return `${heads.map((head) => head.padStart(8)).join('')}  file\n${rows.join('')}`;
-};
-
 /** Tests that were left out, by name. */
 const leftOut = ({ file, tests }: FileResult): readonly string[] =>
   tests
@@ -110,7 +65,7 @@ const leftOut = ({ file, tests }: FileResult): readonly string[] =>
 /** One file: what it printed, its failures, what it left out, and its line. */
 export const describeFile = (result: FileResult): string => {
   const { file, tests, printed, notes } = result;
-  const { failed } = countsOf(result);
+  const { failed } = addCounts([result]);
   const account = failed > 0 ? `${failed} failed, ${tests.length} tests` : `${tests.length} tests`;
   return [
     withNewline(printed),

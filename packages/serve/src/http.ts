@@ -27,11 +27,9 @@ import {
   inputSchema,
   newSessionSchema,
   pageSchema,
-  readFork,
   readInput,
-  readNewSession,
-  readPage,
   readRequestId,
+  readShape,
 } from './request-shapes.js';
 import type { ServedSessions } from './served-sessions.js';
 
@@ -269,13 +267,14 @@ export const routes: Readonly<Record<string, Route>> = {
     body: newSessionSchema,
     beginsWork: 'yes',
     answer: async ({ sessions }, { key, body, requestId }) =>
-      sessions.create(key, readNewSession(body), requestId),
+      sessions.create(key, readShape(newSessionSchema, body), requestId),
   },
   'GET /v1/sessions': {
     about: 'Lists the sessions of the key in pages, the newest first.',
     status: 200,
     query: pageSchema,
-    answer: async ({ sessions }, { key, query }) => sessions.list(key, readPage(query)),
+    answer: async ({ sessions }, { key, query }) =>
+      sessions.list(key, readShape(pageSchema, query)),
   },
   'GET /v1/sessions/ID': {
     about: 'Tells where a session stands, what it cost, and what it waits for.',
@@ -309,7 +308,7 @@ export const routes: Readonly<Record<string, Route>> = {
     body: forkSchema,
     beginsWork: 'yes',
     answer: async ({ sessions }, { key, sessionId, body, requestId }) =>
-      sessions.fork(key, sessionId, readFork(body).seq, requestId),
+      sessions.fork(key, sessionId, readShape(forkSchema, body).seq, requestId),
   },
   'POST /v1/sessions/ID/close': {
     about: 'Closes a session, and removes its worktree if nothing is lost by it.',

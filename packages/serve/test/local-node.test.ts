@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { until } from '../../../test/until.js';
-import { type RecordStore, SessionRecords } from '../src/node-runtime.js';
+import { openRecords, type RecordStore } from '../src/node-runtime.js';
 import { httpChecks } from './http-checks.js';
 import { makeLocalNode } from './local-node-runtime.js';
 import { keyNamed, type NodeUnderTest, startTestNode } from './node-under-test.js';
@@ -93,7 +93,7 @@ test('http: a session that an input opens again right after its close counts for
 });
 
 test('http: two nodes that share their sessions together keep the limit of a key', async (context) => {
-  const records = await SessionRecords.open(temporaryFolder(context, 'records'), assert.fail);
+  const records = await openRecords(temporaryFolder(context, 'records'), assert.fail);
   let waiting = Number.NEGATIVE_INFINITY;
   const shared: RecordStore = {
     get: (id) => records.get(id),
