@@ -4,7 +4,7 @@
  * checks the sources and runs the unit tests but the longest, without builds.
  *
  * `--deep` (`npm run test:deep`) runs everything: all rows, all kills, files named `*.deep.test.ts`
- * (test/tier.ts).
+ * (test/tier.ts). `--report` prints what each file cost, and which programs it started.
  *
  * Unit tests share two processes, all other files have one of their own (test-runner/tier.ts).
  *
@@ -27,7 +27,8 @@ import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
 import { spentCpuMs } from './test-runner/cpu-time.js';
 import { withOwnFolder } from './test-runner/own-folder.js';
-import { describeEnd, describeFile, describeUnits } from './test-runner/report.js';
+import { countPrograms } from './test-runner/programs.js';
+import { describeCosts, describeEnd, describeFile, describeUnits } from './test-runner/report.js';
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
 import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/run-file.js';
 import { runUnits, UNIT_TESTS } from './test-runner/run-units.js';
@@ -203,7 +204,11 @@ const spentSince = (
 });
 
 /** Whether everything passed. */
-const run = async (files: readonly string[], extent: Extent): Promise<boolean> => {
+const run = async (
+  files: readonly string[],
+  extent: Extent,
+  withCosts: boolean,
+): Promise<boolean> => {
   const startedAtMs = performance.now();
   // A declaration of a file that is gone would go into the package.
   if (extent !== 'fast')
@@ -223,8 +228,10 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   if (extent !== 'fast') addTestUser();
   endOnSignal(compiled);
   const plan = planOf(extent, files, compiled.unitTests);
+  const counter = withCosts ? await countPrograms() : null;
   const { ran, failedChecks } = await runTests(plan, compiled);
   compiled.remove();
+  if (counter !== null) process.stdout.write(describeCosts(ran.results, await counter.end()));
   const started = new Set(ran.results.map(({ file }) => file));
   const left = plan.files.filter((file) => !started.has(file)).length;
   if (left > 0)
@@ -237,7 +244,7 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
 };
 
-const FLAGS: readonly string[] = ['--fast', '--deep'];
+const FLAGS: readonly string[] = ['--fast', '--deep', '--report'];
 
 /** The checks beside unit tests need nothing that npm does not bring. */
 const faultsOf = (flags: readonly string[], paths: readonly string[]): readonly string[] => {
@@ -269,7 +276,7 @@ const main = async (words: readonly string[]): Promise<void> => {
   process.env.PAWL_TIER = whole === 'fast' ? 'quick' : whole;
   const extent = paths.length === 0 ? whole : 'chosen';
   const files = paths.length === 0 ? allTests(root, isDeep) : chosen.files;
-  const passed = await run(files, extent);
+  const passed = await run(files, extent, flags.includes('--report'));
   if (passed) process.exitCode = 0;
 };
 

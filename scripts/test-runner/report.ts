@@ -3,6 +3,7 @@
  * counts.
  */
 
+import type { ProgramsOfProcesses, StartedPrograms } from './programs.js';
 import type { Rerun } from './rerun.js';
 import { type FileResult, hasFailed } from './run-file.js';
 
@@ -55,6 +56,40 @@ const mostExpensive = (results: readonly FileResult[]): readonly string[] =>
     .slice(0, EXPENSIVE)
     .filter(({ cpuMs }) => cpuMs > 0)
     .map(({ file, cpuMs }) => `ℹ CPU ${seconds(cpuMs)} ${file}\n`);
+
+const DEAREST_PROGRAMS = 5;
+
+const describePrograms = (programs: StartedPrograms): string =>
+  Object.entries(programs)
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, DEAREST_PROGRAMS)
+    .map(([name, times]) => `${times} ${name}`)
+    .join(', ');
+
+/**
+ * What each file cost, the dearest first: CPU seconds, seconds by the clock, tests, started programs
+ * and which. Unit tests are one line for each of their processes.
+ */
+export const describeCosts = (
+  results: readonly FileResult[],
+  programs: ProgramsOfProcesses | null,
+): string => {
+  const rows = results
+    .toSorted((one, other) => other.cpuMs - one.cpuMs)
+    .map(({ file, tests, durationMs, cpuMs, processId }) => {
+      const started = programs?.[String(processId)] ?? {};
+      const count = Object.values(started).reduce((sum, times) => sum + times, 0);
+      const figures = [
+        (cpuMs / 1000).toFixed(1),
+        (durationMs / 1000).toFixed(1),
+        String(tests.length),
+        programs === null ? '?' : String(count),
+      ];
+      return `${figures.map((figure) => figure.padStart(8)).join('')}  ${file}  ${describePrograms(started)}\n`;
+    });
+  const heads = ['CPU s', 'seconds', 'tests', 'programs'];
+  return `${heads.map((head) => head.padStart(8)).join('')}  file\n${rows.join('')}`;
+};
 
 /** Tests that were left out, by name. */
 const leftOut = ({ file, tests }: FileResult): readonly string[] =>

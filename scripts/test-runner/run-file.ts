@@ -19,6 +19,8 @@ export type FileResult = {
   readonly durationMs: number;
   /** Of its process and the programs that it started; 0 of one that did not reach its end. */
   readonly cpuMs: number;
+  /** Of its process; null of a unit test, which has none of its own, and of one that did not start. */
+  readonly processId: number | null;
 };
 
 /** Whether the file or one of its tests failed. */
@@ -114,6 +116,7 @@ const waitFor = (child: ChildProcess, timeMaxMs: number): Promise<Ending> =>
 export type ProgramResult = Pick<FileResult, 'printed' | 'notes' | 'durationMs' | 'cpuMs'> & {
   readonly lines: readonly OutcomeLine[];
   readonly ending: Ending;
+  readonly processId: number | null;
 };
 
 /** Runs a compiled program of tests; `flags` are node's. */
@@ -151,6 +154,7 @@ export const runProgram = async (
     notes: lines.flatMap((line) => (line.type === 'note' ? [line.text] : [])),
     durationMs: performance.now() - startedAtMs,
     cpuMs: lines.reduce((sum, line) => sum + (line.type === 'ended' ? line.cpuMs : 0), 0),
+    processId: child.pid ?? null,
   };
 };
 

@@ -40,6 +40,7 @@ const resultOf = (file: string, { lines }: ProgramResult): FileResult | null => 
     notes: [],
     durationMs: own?.durationMs ?? 0,
     cpuMs: 0, // counted for their common process
+    processId: null,
   };
 };
 
@@ -68,6 +69,7 @@ export const runUnits = async (
     notes: [...new Set(ran.notes)],
     durationMs: ran.durationMs,
     cpuMs: ran.cpuMs,
+    processId: ran.processId,
   };
   return [...results, process];
 };
