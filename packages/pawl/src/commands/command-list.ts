@@ -528,14 +528,10 @@ const hooks: PawlCommand<HooksFlags> = {
 
 const skills: PawlCommand<SkillsFlags> = {
   name: 'skills',
-  words: '[what] [folder]',
-  summary:
-    'list the skills and commands, or check a skill\n' +
-    'pawl skills lists those of this folder and of yours (list). pawl skills check FOLDER checks one ' +
-    'strictly.',
+  words: '[what]',
+  summary: 'list the skills and commands of this folder and of yours (list)',
   flags: [workspaceFlag('the folder to list (default: this one)')],
-  run: async ({ flags, words: [what, folder] }) =>
-    (await import('./skills.js')).runSkills(what, folder, flags),
+  run: async ({ flags, words: [what] }) => (await import('./skills.js')).runSkills(what, flags),
 };
 
 const mcp: PawlCommand<McpFlags> = {
