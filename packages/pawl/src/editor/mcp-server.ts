@@ -38,8 +38,8 @@ const HARD_END_MS = 2_000;
 type Running = Set<Promise<Session>>;
 
 /**
- * Opens the session of a prompt; rejects with the reason if it can't. Each prompt names its session,
- * folder and preset, so the flags for them don't count. `running` gets the session.
+ * Opens the session of a prompt, or rejects with the reason. Each prompt names its session, folder
+ * and preset, so the flags for them don't count. `running` gets the session.
  */
 const openSession = async (
   allFlags: RunFlags,
