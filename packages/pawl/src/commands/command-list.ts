@@ -267,11 +267,12 @@ const SEED_SYSTEMS =
   'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools ' +
   '(docs/seeds).';
 
-type AtFlags = { readonly at?: string; readonly json?: true };
-
-const show: PawlCommand<
-  AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true }
-> = {
+const show: PawlCommand<{
+  readonly at?: string;
+  readonly request?: true;
+  readonly view?: string;
+  readonly time?: true;
+}> = {
   name: 'show',
   words: '[id]',
   summary:
@@ -279,15 +280,14 @@ const show: PawlCommand<
   flags: [
     ['--at <seq>', 'the state after this line of the journal'],
     ['--request', 'the exact request to the model, as JSON'],
-    ['--time', 'where time and money went\nBy state, tool and request, and all of it in order.'],
-    ['--json', 'with --time: the figures as JSON'],
+    ['--time', 'where time and money went, as JSON\npawl inspect draws it.'],
     ['--view <name>', `the path through the states of a seed system\n${SEED_SYSTEMS}`],
   ],
   run: async ({ ownFlags, words: [id = ''] }) =>
     (await import('./show.js')).showSession(id, ownFlags),
 };
 
-const replay: PawlCommand<AtFlags> = {
+const replay: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
   name: 'replay',
   words: '[id]',
   summary:
@@ -529,14 +529,10 @@ const hooks: PawlCommand<HooksFlags> = {
 
 const skills: PawlCommand<SkillsFlags> = {
   name: 'skills',
-  words: '[what] [folder]',
-  summary:
-    'list the skills and commands, or check a skill\n' +
-    'pawl skills lists those of this folder and of yours (list). pawl skills check FOLDER checks one ' +
-    'strictly.',
+  words: '[what]',
+  summary: 'list the skills and commands of this folder and of yours (list)',
   flags: [workspaceFlag('the folder to list (default: this one)')],
-  run: async ({ flags, words: [what, folder] }) =>
-    (await import('./skills.js')).runSkills(what, folder, flags),
+  run: async ({ flags, words: [what] }) => (await import('./skills.js')).runSkills(what, flags),
 };
 
 const mcp: PawlCommand<McpFlags> = {
