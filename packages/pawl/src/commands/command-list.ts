@@ -267,12 +267,11 @@ const SEED_SYSTEMS =
   'A published agent whose states ours fit: one of minimal, minimal-head, loom, sketch, tools ' +
   '(docs/seeds).';
 
-const show: PawlCommand<{
-  readonly at?: string;
-  readonly request?: true;
-  readonly view?: string;
-  readonly time?: true;
-}> = {
+type AtFlags = { readonly at?: string; readonly json?: true };
+
+const show: PawlCommand<
+  AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true }
+> = {
   name: 'show',
   words: '[id]',
   summary:
@@ -280,14 +279,15 @@ const show: PawlCommand<{
   flags: [
     ['--at <seq>', 'the state after this line of the journal'],
     ['--request', 'the exact request to the model, as JSON'],
-    ['--time', 'where time and money went, as JSON\npawl inspect draws it.'],
+    ['--time', 'where time and money went\nBy state, tool and request, and all of it in order.'],
+    ['--json', 'with --time: the figures as JSON'],
     ['--view <name>', `the path through the states of a seed system\n${SEED_SYSTEMS}`],
   ],
   run: async ({ ownFlags, words: [id = ''] }) =>
     (await import('./show.js')).showSession(id, ownFlags),
 };
 
-const replay: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
+const replay: PawlCommand<AtFlags> = {
   name: 'replay',
   words: '[id]',
   summary:

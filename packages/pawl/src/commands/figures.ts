@@ -1,10 +1,11 @@
 /**
  * Where time and money went: `pawl sessions --stats` for all stored sessions, `pawl show --time`
- * for one, as JSON. `pawl inspect` draws the latter.
+ * for one.
  *
- * From top to bottom: sums over all sessions and `showStats`; `showTime`; and figures as text:
- * durations, dollars, tables. The figures of a session are collected from its steps
- * (`FigureCollector`). `Safe` is text whose control characters can't disturb the terminal.
+ * From top to bottom: sums over all sessions and `showStats`; the blocks of one session, `timeText`
+ * and `showTime`; and figures as text: durations, dollars, tables. The figures of a session are
+ * collected from its steps (`FigureCollector`). `Safe` is text whose control characters can't
+ * disturb the terminal.
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
@@ -16,13 +17,16 @@ import {
   type UsageTotals,
 } from '@pawl/agent/machine/settings';
 import { localTime, plural } from '@pawl/agent/platform/text';
-import type { SessionInfo } from '@pawl/agent/ports/journal';
+import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '@pawl/inspector/figures/collect-figures';
 import {
   figuresSince,
   getCacheShare,
+  getWorkMs,
   type LaterFigures,
+  type RequestFigures,
   type SessionFigures,
+  SPAN_WORDS,
 } from '@pawl/inspector/figures/session-figures';
 import {
   countColumns,
@@ -39,6 +43,7 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
+import { headLine } from '../sessions/session-text.js';
 import { allSessions, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 
 // Sums over all stored sessions: `pawl sessions --stats`
@@ -83,12 +88,6 @@ const sumIn = (sums: Map<string, Sum>, key: string): Sum => {
   sums.set(key, sum);
   return sum;
 };
-
-/** As `addUsage`, which adds one call, but for a sum, with its count of unpriced calls. */
-const addTotals = (sum: UsageTotals, usage: UsageTotals): UsageTotals => ({
-  ...addUsage(sum, usage),
-  unpriced: sum.unpriced + usage.unpriced,
-});
 
 /** `usage`: null if it is not known. */
 const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
@@ -164,10 +163,10 @@ const sumSessions = (counted: readonly CountedSession[]) => {
     if (totalTokens(hookUsage) + hookUsage.costUsd > 0) {
       const day = localDay(info.changedAt); // of a hook's usage no time is known
       for (const sum of [sumIn(models, '(hooks)'), sumIn(days, day)])
-        sum.usage = addTotals(sum.usage, hookUsage);
-      sessionUsage = addTotals(sessionUsage, hookUsage);
+        sum.usage = sumUsage([sum.usage, hookUsage]);
+      sessionUsage = sumUsage([sessionUsage, hookUsage]);
     }
-    usage = addTotals(usage, sessionUsage);
+    usage = sumUsage([usage, sessionUsage]);
     return {
       sessionId: info.sessionId,
       title: info.title,
@@ -309,17 +308,207 @@ export const showStats = async (json: boolean): Promise<number> => {
   return exitCodes.done;
 };
 
-// The figures of one session
+// The figures of one session: `pawl show --time`
 
-/** `pawl show --time`: where the time and the money of a stored session went, up to entry `at`. */
+/** Requests that are listed. */
+const REQUESTS_MAX = 10;
+
+type FiguresHeader = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
+type Block = { readonly title: string; readonly lines: readonly Safe[] };
+
+/** The sum of usages of single calls and of sums; null is not known. */
+const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
+  usages.reduce<UsageTotals>((sum, usage) => {
+    if (usage === null) return sum;
+    if (!('unpriced' in usage)) return addUsage(sum, usage);
+    // `addUsage` takes a sum for one call, and does not add its count of unpriced calls
+    const added = addUsage(sum, usage);
+    return { ...added, unpriced: sum.unpriced + usage.unpriced };
+  }, nothingSpent);
+
+/** Where the money was spent, by the machine's state that spent it. */
+const spentIn = ({
+  requests,
+  spending,
+  hookUsage,
+}: SessionFigures): Readonly<Record<string, UsageTotals>> => {
+  const usages = (isSummary: boolean) =>
+    requests
+      .filter(({ purpose }) => (purpose === 'compaction') === isSummary)
+      .map(({ usage }) => usage);
+  return {
+    CallingLlm: sumUsage(usages(false)),
+    Compacting: sumUsage(usages(true)),
+    ExecutingTools: sumUsage(spending.map(({ usage }) => usage)),
+    PostToolsHook: hookUsage,
+  };
+};
+
+// the keys of that very table
+const kinds = Object.keys(SPAN_WORDS) as readonly (keyof typeof SPAN_WORDS)[];
+
+const timeBlock = ({ time, elapsedMs }: SessionFigures, columns: number): Block => ({
+  title: 'Time',
+  lines: tableLines(
+    kinds
+      .filter((kind) => time[kind] > 0)
+      .toSorted((one, other) => time[other] - time[one])
+      .map((kind) => [
+        left(makeSafe(SPAN_WORDS[kind])),
+        right(formatDuration(time[kind])),
+        right(makeSafe(shareText(elapsedMs === 0 ? null : time[kind] / elapsedMs))),
+      ]),
+    columns,
+  ),
+});
+
+const costCell = (usage: UsageTotals): Safe => {
+  if (usage.unpriced > 0) return safe`price unknown`;
+  return usage.costUsd === 0 ? safe`` : formatTotal(usage);
+};
+
+const statesBlock = (figures: SessionFigures, columns: number): Block => {
+  const spent = spentIn(figures);
+  const rows = figures.states.filter(({ totalMs, state }) => totalMs > 0 || state in spent);
+  return {
+    title: 'States',
+    lines: tableLines(
+      rows.map(({ state, entered, totalMs }) => [
+        left(makeSafe(state)),
+        right(safe`×${entered}`),
+        right(formatDuration(totalMs)),
+        right(costCell(spent[state] ?? nothingSpent)),
+      ]),
+      columns,
+    ),
+  };
+};
+
+const endingsText = (endings: Readonly<Record<string, number>>): string =>
+  Object.entries(endings)
+    .filter(([status]) => status !== 'ok')
+    .map(([status, count]) => `${count} ${status}`)
+    .join(', ');
+
+const toolsBlock = ({ tools }: SessionFigures, columns: number): Block => ({
+  title: 'Tools',
+  lines: tableLines(
+    tools.map(({ tool, calls, endings, totalMs, longestMs, approvalMs, usage }) => [
+      left(makeSafe(tool.replace(/\s+/g, ' '))),
+      right(makeSafe(plural(calls, 'call'))),
+      right(formatDuration(totalMs)),
+      left(safe`longest ${formatDuration(longestMs)}`),
+      left(approvalMs === 0 ? safe`` : safe`asked ${formatDuration(approvalMs)}`),
+      left(costCell(usage)),
+      left(makeSafe(endingsText(endings))),
+    ]),
+    columns,
+  ),
+});
+
+/** What was unusual about a request. `sent`: a resumed process sends it again after a crash. */
+const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): string =>
+  [
+    purpose === 'compaction' ? 'summary' : '',
+    attempt > 1 ? `attempt ${attempt}` : '',
+    sent > 1 ? `sent ${sent} times` : '',
+    ending === 'completed' ? '' : `${ending}${why === '' ? '' : ` (${why})`}`,
+  ]
+    .filter((note) => note !== '')
+    .join(', ')
+    .replace(/\s+/g, ' ');
+
+/**
+ * Orders requests, of which the dearest are shown: by cost, and by tokens where costs are
+ * equal or unknown.
+ */
+const requestWeight = ({ usage }: RequestFigures): number =>
+  usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + totalTokens(usage);
+
+const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => {
+  const dearest = new Set(
+    requests
+      .toSorted((one, other) => requestWeight(other) - requestWeight(one))
+      .slice(0, REQUESTS_MAX),
+  );
+  const rows = requests.filter((request) => dearest.has(request));
+  const lines = tableLines(
+    rows.map((request) => {
+      const { id, seq, startMs, firstPieceMs, endMs, usage } = request;
+      const wait = firstPieceMs === null ? null : formatDuration(firstPieceMs - startMs);
+      return [
+        left(makeSafe(id)),
+        right(safe`seq ${seq}`),
+        right(usage === null ? safe`` : formatCost(usage.costUsd)),
+        right(formatDuration(endMs - startMs)),
+        left(wait === null ? safe`` : safe`first piece ${wait}`),
+        left(usage === null ? safe`` : formatUsage(usage)),
+        left(makeSafe(requestNotes(request))),
+      ];
+    }),
+    columns,
+  );
+  const others = requests.length - rows.length;
+  return {
+    title:
+      others === 0
+        ? 'Requests'
+        : `The ${REQUESTS_MAX} dearest requests of ${requests.length} (--json has all)`,
+    lines,
+  };
+};
+
+const timeSummary = (figures: SessionFigures): Safe => {
+  const { elapsedMs, turns, usage, clockSetBack } = figures;
+  const share = getCacheShare(usage);
+  const parts = [
+    makeSafe(plural(turns, 'turn')),
+    safe`${formatDuration(getWorkMs(figures))} of work in ${formatDuration(elapsedMs)}`,
+    formatTotal(usage),
+    formatUsage(usage),
+    ...(share === null ? [] : [safe`cache share ${makeSafe(shareText(share))}`]),
+    ...(clockSetBack === 0
+      ? []
+      : [makeSafe(`the clock was set back ${plural(clockSetBack, 'time')}`)]),
+  ];
+  return joinSafe(parts, safe` · `);
+};
+
+/** The figures of a session for people, in lines that fit the window. */
+export const timeText = (header: FiguresHeader, figures: SessionFigures, look: Look): Safe => {
+  const columns = Math.max(20, look.columns);
+  const blocks = [
+    timeBlock(figures, columns),
+    statesBlock(figures, columns),
+    toolsBlock(figures, columns),
+    requestsBlock(figures, columns),
+  ].filter(({ lines }) => lines.length > 0);
+  const parts = [
+    paint(look, 'dim', joinSafe(fitWords(headLine(header), columns), safe`\n`)),
+    joinSafe(fitWords(timeSummary(figures), columns), safe`\n`),
+    ...blocks.map(({ title, lines }) =>
+      joinSafe([paint(look, 'bold', makeSafe(title)), ...lines], safe`\n`),
+    ),
+  ];
+  return joinSafe(parts, safe`\n\n`);
+};
+
+/**
+ * `pawl show --time`: where the time and the money of a stored session went.
+ *
+ * Prints the figures of an agent's session up to entry `at`; as one JSON object with `json`.
+ */
 export const showTime = async (
   { sessionId, parent }: Pick<SessionInfo, 'sessionId' | 'parent'>,
   at: number | undefined,
+  json: boolean,
 ): Promise<number> => {
   const collector = new FigureCollector({ parent });
   const { header } = await foldStored(sessionId, at, (step) => collector.see(step));
-  const { model } = header.settings;
-  writeJson({ sessionId, model, workspace: header.workspace, ...collector.figures() });
+  const figures = collector.figures();
+  if (json)
+    writeJson({ sessionId, model: header.settings.model, workspace: header.workspace, ...figures });
+  else writeOut(safe`${timeText(header, figures, detectLook(process.stdout, process.env))}\n`);
   return exitCodes.done;
 };
 

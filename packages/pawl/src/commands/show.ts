@@ -21,6 +21,7 @@ type Flags = {
   readonly request?: true;
   readonly view?: string;
   readonly time?: true;
+  readonly json?: true;
 };
 
 type LastRequest = {
@@ -100,19 +101,20 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
   return joinSafe([paint(look, 'dim', head), ...earlier, ...messages], safe`\n\n`);
 };
 
-const refuseCombined = ({ view, request, time }: Flags): void => {
+const refuseCombined = ({ view, request, time, json }: Flags): void => {
   const chosen = [
     ...(view === undefined ? [] : ['--view']),
     ...(request ? ['--request'] : []),
     ...(time ? ['--time'] : []),
   ];
   if (chosen.length > 1) throw usageStop(`${chosen.join(' and ')} exclude each other.`);
+  if (json && !time) throw usageStop('--json goes with --time: pawl show ID --time --json');
 };
 
 /**
  * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to
  * it; with `--view` the path in the states of a seed system; with `--time` where time and money
- * went, as JSON.
+ * went.
  */
 export const showSession = async (id: string, flags: Flags): Promise<number> => {
   refuseCombined(flags);
@@ -124,7 +126,8 @@ export const showSession = async (id: string, flags: Flags): Promise<number> => 
     throw usageStop(
       `${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`,
     );
-  if (flags.time) return (await import('./figures.js')).showTime({ sessionId, parent }, at);
+  if (flags.time)
+    return (await import('./figures.js')).showTime({ sessionId, parent }, at, flags.json === true);
   if (kind === 'ask') return (await import('./ask-show.js')).showRun(sessionId, at, flags);
   const tell = flags.request ? showRequest : showConversation;
   const shown = view === null ? await tell(sessionId, at) : await showPath(sessionId, at, view);

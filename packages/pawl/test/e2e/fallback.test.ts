@@ -81,7 +81,7 @@ test('the next model answers after the last retry, is told with its price, and t
   assert.equal(back.stdout, 'I am one.\n');
   assert.deepEqual(asked(), [5, 2, 0]);
   // each reply at the price of the model that gave it: 10 tokens in and 5 out
-  const shown = await runInProcess(place, ['show', sessionOf(place), '--time']);
+  const shown = await runInProcess(place, ['show', sessionOf(place), '--time', '--json']);
   const { requests } = JSON.parse(shown.stdout) as { requests: readonly Request[] };
   assert.deepEqual(
     requests.map(({ model, usage }) => `${model} ${usage?.costUsd ?? 'failed'}`),

@@ -82,7 +82,7 @@ test('two endpoints in one session, each with its key and headers; a resumed ses
   const third = await runInProcess(place, ['-p', 'Again?', '-r', id, '-m', 'one/big-1']);
   assert.equal(third.stdout, 'I am one.\n');
   // what its price comes to: the servers count 10 tokens of input and 5 of output, or so
-  const shown = await runInProcess(place, ['show', id, '--time']);
+  const shown = await runInProcess(place, ['show', id, '--time', '--json']);
   assert.match(shown.stdout, /"costUsd":0\.0000/);
   const stored = readdirSync(place.state, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
