@@ -632,9 +632,10 @@ const equip = async (
     checkpoints,
     // After a crash, lists the background commands of an earlier process and ends its other
     // commands. Those of the calls in `waited` go on: these calls are being recovered.
-    async takeOver(waited) {
+    async takeOver(waited, unattended) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
-      await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
+      const place = { workspace, home: environment.HOME ?? '', unattended };
+      await settleEarlier(sandbox, jobs, place, waited);
     },
     sentCalls: sandbox.sentCalls,
     close: (isFailed) => sandbox.close(isFailed),

@@ -52,7 +52,7 @@ import type {
   RewindRequest,
 } from './rewind.js';
 import { modelSettings, refuseUnpriced, type Unpriced } from './session-settings.js';
-import { recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
+import { isUnattended, recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
 import type { SessionBegin } from './user-hooks.js';
 
 export type PromptOptions = {
@@ -696,7 +696,9 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   #recover(resumed: State, past: PastFiles | undefined): Promise<void> {
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
-    const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {
+    const unattended = isUnattended(resumed.session.settings);
+    const takeOver = () => this.#equipment.takeOver?.(waited, unattended);
+    const takingOver = attempt(takeOver).then((taken) => {
       if (taken.kind === 'fault') this.#report(taken.fault);
     });
     recoverCalls(running, this.#journal, this.#performers.tools, { past, takingOver });
