@@ -80,18 +80,27 @@ const hasKind =
   (rule: WrittenRule): rule is RuleOf<K> =>
     rule.kind === kind;
 
+/** A word, and its parts that a program may read as a path: `if=.env`, `@.env`, `-f.env`. */
+const wordPaths = (word: string): readonly string[] => [
+  word,
+  ...[...word.matchAll(/[=@]|^-\w/g)].map(({ 0: mark, index }) => word.slice(index + mark.length)),
+];
+
 /**
  * Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are
- * none.
+ * none. A program without a folder is one of the system.
  */
 const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
   const words = facts.shell.commands.flatMap(({ words: all, writes, readsFrom = [] }) => [
-    ...all.slice(1),
+    ...(all[0]?.includes('/') ? all : all.slice(1)),
     ...writes,
     ...readsFrom,
   ]);
-  return words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]));
+  return words
+    .flatMap((word) => (word === null ? [] : wordPaths(word)))
+    .filter((word) => word !== '')
+    .map((word) => absolutePath(word, workspace));
 };
 
 /** Whether a rule that denies or asks is about the call. */
