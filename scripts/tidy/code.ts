@@ -57,7 +57,7 @@ const CLOCKS = new Set([
   'packages/agent/src/workspace/checkpoints/session-checkpoints.ts',
   'packages/agent/src/workspace/checkpoints/store.ts',
   'packages/agent/src/workspace/checkpoints/workspace-lister.ts',
-  'packages/agent/src/workspace/format-files.ts',
+  'packages/agent/src/workspace/formatters.ts',
 
   'packages/agent/src/journal/lock.ts', // when the lock was taken, and whether that was before the computer started
   'packages/agent/src/models/wire-model.ts', // a server may say until which time of day to wait
