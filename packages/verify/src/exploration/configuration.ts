@@ -182,27 +182,29 @@ const path = 'a.ts';
 
 /** The calls for a word of letters: `RE` is a read and an edit. */
 const createCalls = (word: string): readonly JudgedCall[] =>
-  [...word].map((letter, index) => {
+  [...word].flatMap((letter, index) => {
     const known = letters[letter];
-    if (known === undefined) throw new Error(`no call has the letter ${letter}`);
+    if (known === undefined) return [];
     const { name, mutating, verdict, previews, spends, asks } = known;
-    return {
-      callId: letter === 'T' ? 'c1' : `c${index + 1}`,
-      tool: name,
-      input: { path },
-      verdict,
-      traits: {
-        // After a crash an edit can be looked up in its file, a read just runs again.
-        effect: mutating ? ('probeable' as const) : ('pure' as const),
-        parallelSafe: !mutating,
-        mutating,
-        deadlineMs: 120_000,
-        ...(previews === undefined ? {} : { previews }),
-        ...(spends === undefined ? {} : { spends }),
-        ...(asks === undefined ? {} : { asks }),
+    return [
+      {
+        callId: letter === 'T' ? 'c1' : `c${index + 1}`,
+        tool: name,
+        input: { path },
+        verdict,
+        traits: {
+          // After a crash an edit can be looked up in its file, a read just runs again.
+          effect: mutating ? ('probeable' as const) : ('pure' as const),
+          parallelSafe: !mutating,
+          mutating,
+          deadlineMs: 120_000,
+          ...(previews === undefined ? {} : { previews }),
+          ...(spends === undefined ? {} : { spends }),
+          ...(asks === undefined ? {} : { asks }),
+        },
+        facts: { argv: [], paths: [`/project/${path}`], hosts: [], shape: `${name} ${path}` },
       },
-      facts: { argv: [], paths: [`/project/${path}`], hosts: [], shape: `${name} ${path}` },
-    };
+    ];
   });
 
 const createUsage = (inputTokens: number, costUsd: number): Usage => ({
