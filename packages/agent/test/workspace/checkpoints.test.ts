@@ -506,7 +506,10 @@ test('a rewind whose checkpoint the store refuses says what it has changed', asy
   assert.ok(existsSync(path.join(workspace, 'filler/2/new.txt')));
   assert.deepEqual([restored.checkpoint, restored.changes.created], [null, 1]);
   const reasons = restored.left.map(({ path: name, why }) => `${name}: ${why}`);
-  assert.match(reasons.join(), /^checkpoints: what this rewind changed can’t be stored.*: E[A-Z]+:/);
+  assert.match(
+    reasons.join(),
+    /^checkpoints: what this rewind changed can’t be stored.*: E[A-Z]+:/,
+  );
 });
 
 test('of a large repository a command costs no look at other files, and nobody reads clean ones', async (t) => {
