@@ -11,8 +11,8 @@
  * and `rm a`.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
- * shell would start; the second reading, for plain texts; words whose value stands in the same text;
- * and `commandFacts`, which adds what the words do not say.
+ * shell would start; the second reading, for plain texts; words whose value stands in the same
+ * text; and `commandFacts`, which adds what the words do not say.
  */
 
 import { constants, realpathSync } from 'node:fs';
