@@ -172,7 +172,7 @@ class Answers {
   ): Promise<void> {
     const { host, names, keys, audit, use, routes } = this.#options;
     checkHostAndOrigin(incoming.headers, { host, port: this.port, names });
-    const [path = '', search = ''] = (incoming.url ?? '').split('?', 2);
+    const [path = '', ...search] = (incoming.url ?? '').split('?');
     if (path === '/health') {
       setRoute(path);
       return this.#health(outgoing);
@@ -180,7 +180,7 @@ class Answers {
     const key = admitKey(incoming.headers, keys(), use);
     const { route, path: template, sessionId } = findRoute(method, path);
     setRoute(template);
-    const query = readQuery(search, Object.keys(route.query?.entries ?? {}));
+    const query = readQuery(search.join('?'), Object.keys(route.query?.entries ?? {}));
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
     const body = route.body === undefined ? null : await readBody(incoming, outgoing, key);
     const exchange = { key, sessionId, query, requestId, body, incoming, outgoing };
@@ -351,10 +351,14 @@ export const routes: Readonly<Record<string, Route>> = {
   },
 };
 
-/** The parameters of an address. Throws an ApiFault for one that the route does not know. */
+/** The parameters of an address. Throws an ApiFault for one that is unknown or given twice. */
 const readQuery = (search: string, known: readonly string[]): Readonly<Record<string, string>> => {
   const query = new URLSearchParams(search);
-  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  const names = [...query.keys()];
+  const unknown = names.find((name) => !known.includes(name));
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (unknown === undefined && twice !== undefined)
+    throw new ApiFault('badRequest', `The parameter ${twice} is given twice. Give it once.`);
   if (unknown === undefined) return Object.fromEntries(query);
   const takes = known.length === 0 ? 'no parameters' : known.join(', ');
   throw new ApiFault('badRequest', `This address takes ${takes}; not ${unknown.slice(0, 50)}.`);

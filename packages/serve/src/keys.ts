@@ -321,19 +321,23 @@ export class KeyUse {
    */
   async withinSessionLimit<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
     const use = this.#getUse(key);
-    const { sessions } = key.limits;
-    if (open + use.creating >= sessions)
-      throw new ApiFault(
-        'tooManySessions',
-        `The key ${key.name} has ${sessions} sessions open, its limit. Close one: POST ` +
-          '/v1/sessions/ID/close.',
-      );
+    this.refuseSessions(key, open + use.creating + 1);
     use.creating += 1;
     try {
       return await work();
     } finally {
       use.creating -= 1;
     }
+  }
+
+  /** Throws if the key may not have so many sessions open. */
+  refuseSessions({ name, limits: { sessions } }: ServeKey, open: number): void {
+    if (open > sessions)
+      throw new ApiFault(
+        'tooManySessions',
+        `The key ${name} has ${sessions} sessions open, its limit. Close one: POST ` +
+          '/v1/sessions/ID/close.',
+      );
   }
 
   /** Counts a stream until the returned function is called. */

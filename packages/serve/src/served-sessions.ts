@@ -132,6 +132,7 @@ export class ServedSessions {
       );
       const id = requestId === null ? {} : { requestId };
       await this.#records.put({ ...record, sessionId, isOpen: true, ...id });
+      await this.#refuseMore(key);
       await this.#open.attend(sessionId);
       return this.describe(key, sessionId);
     });
@@ -150,6 +151,11 @@ export class ServedSessions {
 
   async #withinLimit<T>(key: ServeKey, open: () => Promise<T>): Promise<T> {
     return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
+  }
+
+  /** Nodes that share sessions may open some at once: each looks again when its own is counted. */
+  async #refuseMore(key: ServeKey): Promise<void> {
+    this.#use.refuseSessions(key, await this.#records.countOpen(key.name));
   }
 
   /**
@@ -314,7 +320,13 @@ export class ServedSessions {
       const open = async (): Promise<void> => {
         await this.#restoreWorkspace(key, record);
         await this.#open.open(sessionId, key.name);
-        if (!record.isOpen) await this.#update(sessionId, { isOpen: true });
+        if (record.isOpen) return;
+        await this.#update(sessionId, { isOpen: true });
+        const counted = await attempt(() => this.#refuseMore(key));
+        if (counted.kind === 'done') return;
+        await this.#open.close(sessionId);
+        await this.#update(sessionId, { isOpen: false });
+        throw counted.fault;
       };
       await (record.isOpen ? open() : this.#withinLimit(key, open));
     });

@@ -67,7 +67,8 @@ import path, { dirname } from 'node:path';
 
 // ---- Names that are no UTF-8 ----
 // Such a name stands with one lone surrogate (U+DC80 to U+DCFF) for each byte above ASCII, as in
-// Python; `systemPath` gives the bytes back.
+// Python; `systemPath` gives the bytes back. `entryStatus`, `realPath`, `withRegularSync` and the
+// functions for files that a command may replace take such paths; others need UTF-8.
 
 const RAW_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/;
 

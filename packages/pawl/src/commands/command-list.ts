@@ -214,7 +214,8 @@ const attach: PawlCommand<RunFlags> = {
   words: '[id]',
   summary:
     'take part in a detached session from this terminal\n' +
-    'Without an id in the last one. It brings back a session whose process died.',
+    'Without an id in the one that runs, or the last if none does. It brings back a session whose ' +
+    'process died.',
   flags: [
     ['--plain', 'print whole lines and never redraw, for screen readers'],
     ['--verbose', 'print more details to stderr'],

@@ -15,7 +15,8 @@
  * been stopped, and has not reported its usage.
  *
  * From top to bottom: guards on calls and the actions that end them; finding calls by id; results
- * and their texts for the model; streaks of equal batches; starting calls; and admission.
+ * and their texts for the model; streaks of equal batches; starting calls; and admission. What
+ * happens to a batch that runs is in batch-events.ts.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`. `In<N>` is the state N; `MoveTo<N>` and `Stay<S>` are what moves return.
@@ -494,9 +495,10 @@ export const dropStartingIds = (batch: ToolBatch): ToolBatch => {
 };
 
 /**
- * Resumes a batch: decides again about calls that have not run, since the rules may have changed
- * and the user may be gone (rules.md#resume-calls). Calls that were starting never ran: they start
- * again if they still may.
+ * Resumes a batch, after `dropStartingIds`: decides again about calls that were asked for, since
+ * the rules may have changed and the user may be gone (rules.md#resume-calls); `startReadyCalls`
+ * decides about queued ones. Calls that were starting never ran: they start again if they still
+ * may.
  */
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   const shown: Action[] = [];
@@ -553,7 +555,8 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
 
 /**
  * The decision about a call that has not started: the call is then queued, waiting for the user, or
- * ended. `asks`: actions that ask the user. `stops`: the user can't be asked, which ends the turn.
+ * ended. `asks`: actions that ask the user. `stops`: the user can't be asked: the batch goes on to
+ * its end, and then the turn ends (phase `stopping`).
  */
 type Admission = { readonly call: Call; readonly asks: readonly Action[]; readonly stops: boolean };
 
