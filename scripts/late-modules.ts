@@ -39,10 +39,11 @@ export const lateBuiltins: Plugin = {
   },
 };
 
-/** Packages that only modules use which are loaded late. They get a file of their own. */
+/** Packages that most runs never use. They get a file of their own. */
 export const LATE_PACKAGES = [
   '@agentclientprotocol/sdk',
   '@babel/parser',
+  '@joplin/turndown-plugin-gfm',
   '@modelcontextprotocol/client',
   '@modelcontextprotocol/server',
   '@modelcontextprotocol/server/stdio',
@@ -51,11 +52,17 @@ export const LATE_PACKAGES = [
   '@opentelemetry/exporter-trace-otlp-http',
   '@opentelemetry/resources',
   '@opentelemetry/sdk-trace-base',
-  'diff',
+  'turndown',
 ];
 
 /** Packages that run at each start. */
-export const AT_ONCE = ['commander', 'get-east-asian-width', 'valibot', '@valibot/to-json-schema'];
+export const AT_ONCE = [
+  'commander',
+  'diff',
+  'get-east-asian-width',
+  'valibot',
+  '@valibot/to-json-schema',
+];
 
 /** Packages that stay in the program's file, and run on first use. */
 export const LATE_INSIDE = ['acorn'];
@@ -70,22 +77,34 @@ const importedFrom = (text: string, name: string): readonly string[] => {
   return [...new Set(names)];
 };
 
+/** Whether ES module text has `import()` of a package. */
+const isImportedLate = (text: string, name: string): boolean => text.includes(`import("${name}")`);
+
 /** The file beside the program that holds these packages. */
 const PROTOCOLS = 'protocols.cjs';
 
 /**
  * Leaves these packages out of the program, and loads their file on first use. Our own code (`own`)
  * is bundled before them, as one module: their imports stand at its top, and they would run at each
- * start, which takes 40 ms.
+ * start, which takes 40 ms. What it loads by `import()` would only be read at the first start,
+ * which takes 15.
  */
 export const latePackages = (own: string): Plugin => ({
   name: 'late-packages',
   setup(builder) {
-    builder.onResolve({ filter: /^@/ }, ({ path: name, kind, namespace }) =>
-      kind === 'import-statement' && namespace === 'file' && LATE_PACKAGES.includes(name)
-        ? { path: name, namespace: 'late-package' }
-        : undefined,
-    );
+    const isLate = new RegExp(`^(${LATE_PACKAGES.join('|')})$`);
+    builder.onResolve({ filter: isLate }, ({ path: name, kind, importer }) => {
+      if (importer.includes('node_modules')) return undefined;
+      if (kind === 'dynamic-import') return { path: name, namespace: 'whole-late-package' };
+      return kind === 'import-statement' ? { path: name, namespace: 'late-package' } : undefined;
+    });
+    builder.onLoad({ filter: /./, namespace: 'whole-late-package' }, ({ path: name }) => ({
+      contents: `module.exports = require('./${PROTOCOLS}')['${name}'];`,
+    }));
+    builder.onResolve({ filter: /./, namespace: 'whole-late-package' }, ({ path: name }) => ({
+      path: name,
+      external: true,
+    }));
     builder.onResolve({ filter: /./, namespace: 'late-package' }, ({ path: name }) => ({
       path: name,
       external: true,
@@ -123,7 +142,9 @@ const usedPackages = (own: string): Plugin => ({
       namespace: 'used-of-package',
     }));
     builder.onLoad({ filter: /./, namespace: 'used-of-package' }, ({ path: name }) => ({
-      contents: `export { ${importedFrom(own, name).join(', ')} } from '${name}';`,
+      contents: isImportedLate(own, name)
+        ? `module.exports = require('${name}');`
+        : `export { ${importedFrom(own, name).join(', ')} } from '${name}';`,
       resolveDir: fileURLToPath(new URL('..', import.meta.url)),
     }));
   },
@@ -138,7 +159,9 @@ export const buildProtocols = async (
   own: string,
   options: BuildOptions & { readonly write: false },
 ) => {
-  const used = LATE_PACKAGES.filter((name) => importedFrom(own, name).length > 0);
+  const used = LATE_PACKAGES.filter(
+    (name) => importedFrom(own, name).length > 0 || isImportedLate(own, name),
+  );
   if (used.length === 0) return null;
   const { outputFiles, metafile } = await build({
     ...options,

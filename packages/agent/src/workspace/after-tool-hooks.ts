@@ -13,11 +13,12 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { isFolder } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { JudgedCall } from '../policy/judged-call.js';
-import type { HookContext, Hooks } from '../ports/hooks.js';
+import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import { AutoCommitter, wasCommitted } from './auto-commit.js';
 import type { Observation, WorkspaceObserver } from './checkpoints/own-changes.js';
-import { CommitWatch } from './commit-watch.js';
-import { Autoformatters, type EarlierContent, FormatterReach } from './format-files.js';
+import { CommitWatch, QUIET } from './commit-watch.js';
+import type { Autoformatters, EarlierContent, FormatterOptions } from './format-files.js';
+import { FormatterReach, filesToFormat, isDirtyBefore } from './formatters.js';
 
 export type HooksOptions = {
   /** Pawl's environment. */
@@ -30,6 +31,18 @@ export type HooksOptions = {
   readonly formatterMs?: number;
   /** The file system's time, in ms since 1970. */
   readonly now?: () => number;
+};
+
+/** Formats files, with code that is loaded with the first file that a formatter may know. */
+const lateFormatters = (options: FormatterOptions) => {
+  let formatters: Autoformatters | null = null;
+  return async (context: HookContext): Promise<HookReport> => {
+    const files = filesToFormat(context);
+    if (files.length === 0) return { ...QUIET, dirty: isDirtyBefore(context) };
+    const { Autoformatters: Phase } = await import('./format-files.js');
+    formatters ??= new Phase(options);
+    return formatters.run(context, files);
+  };
 };
 
 /** The hooks of one session, but for their deadlines (late-hooks.ts). */
@@ -72,7 +85,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     if (state.kind === 'absent') return 'absent';
     return (state.kind === 'file' ? await seen.content(state.sha256) : null) ?? 'unknown';
   };
-  const formatters = new Autoformatters({
+  const format = lateFormatters({
     environment,
     before,
     sandbox: sandbox ?? createSessionSandbox({ environment }),
@@ -105,7 +118,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
           return watch.check(context, [...(seen?.recent.keys() ?? [])].sort());
         case 'RunningAutoformatters':
           tree = {};
-          return formatters.run(context);
+          return format(context);
         case 'AutoCommitting':
           committer ??= new AutoCommitter(watch, observer);
           return committer.run(context);

@@ -1,28 +1,21 @@
 /**
- * Formats the files that the agent changed, with the formatters that the repository uses.
+ * Formats the files that the agent changed, with the formatters that the repository uses
+ * (formatters.ts).
  *
- * A phase is a step of the work after a batch (the tool calls of one reply). A sign shows that the
- * repository uses a formatter: a configuration file, a key or a dependency in package.json.
+ * A phase is a step of the work after a batch (the tool calls of one reply).
  *
  * From top to bottom: `Autoformatters`, the phase; one file; the formatter's run; the report for
- * the model; `FormatterChoice`, which finds the formatters of a file; the signs; the table of
- * formatters; and `FormatterReach`, which decides whether a formatter may apply to files that a
- * command changes.
+ * the model.
  */
 
-import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { isWithin, readTextOrEmptySync } from '../platform/files.js';
-import { findProgram, findRepositoryProgram, type ProgramPath } from '../platform/find-program.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
 import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platform/run-program.js';
 import { SYSTEM_SHELL } from '../platform/start-program.js';
 import { firstCharacters, plural } from '../platform/text.js';
-import { isObject, type Loose } from '../platform/untrusted-input.js';
 import { levelOfCall } from '../policy/decide.js';
 import { namesItsFiles } from '../policy/judged-call.js';
 import type { HookContext, HookReport } from '../ports/hooks.js';
@@ -36,7 +29,7 @@ import {
   loadFile,
   replaceFile,
 } from '../tools/files.js';
-import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
+import { type ChosenFormatter, FormatterChoice, isDirtyBefore } from './formatters.js';
 
 /** The content of a file before the session changed it, or before the batch. */
 export type EarlierContent = Buffer | 'absent' | 'unknown';
@@ -45,6 +38,8 @@ export type EarlierContent = Buffer | 'absent' | 'unknown';
 const RUN_MS = 20_000;
 /** Maximum number of files. A program, not edits, makes more changes. */
 const FILES_MAX = 100;
+/** A formatter is no command of the model. */
+const NO_COMMAND = '';
 /** Number of files that are formatted at the same time. */
 const PARALLEL_MAX = 3;
 
@@ -83,16 +78,10 @@ export class Autoformatters {
     this.#createVariables = createCommandVariables(options.environment);
   }
 
-  /** Runs the phase. Rejects only if `context.signal` is aborted. */
-  async run(context: HookContext): Promise<HookReport> {
-    const { workspace, reports, calls, files: memory } = context;
-    // the files in the report of the phase before; without it those that the calls name
-    const last = reports.at(-1);
-    const changed = last?.changedFiles ?? calls.flatMap(({ facts }) => facts.paths);
-    const files = [...new Set(changed)].filter(
-      (file) => isFormattable(file) && !isForeign(file, workspace),
-    );
-    const isDirty = last?.dirty ?? false;
+  /** Formats these files (`filesToFormat`). Rejects only if `context.signal` is aborted. */
+  async run(context: HookContext, files: readonly string[]): Promise<HookReport> {
+    const { workspace, files: memory } = context;
+    const isDirty = isDirtyBefore(context);
     if (files.length > FILES_MAX) {
       const why =
         `${plural(files.length, 'file')} changed at once: too many for the formatters, none ` +
@@ -105,6 +94,8 @@ export class Autoformatters {
       runtime: await this.#createRuntime(context),
       broken: this.#broken,
       faults: [],
+      // `ownWrite`: the content before the session's tools first changed the file and after they
+      // last did, if no other program changed it between
       earlier: async (file, sha256) => {
         const write = memory.ownWrite?.(file);
         if (write?.after === sha256 && write.before === ABSENT) return 'absent';
@@ -133,7 +124,7 @@ export class Autoformatters {
 
   async #createRuntime({ workspace, signal, settings }: HookContext): Promise<FormatterRuntime> {
     const variables = Object.entries({
-      ...this.#createVariables(workspace, '', 'formatter'),
+      ...this.#createVariables(workspace, NO_COMMAND, 'formatter'),
       // forbid tools to download other versions of themselves
       RUSTUP_AUTO_INSTALL: '0',
       GOTOOLCHAIN: 'local',
@@ -193,16 +184,16 @@ const UNTOUCHED: FileOutcome = { kind: 'untouched' };
 const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome> => {
   const loaded = await loadText(file);
   if (loaded === null) return UNTOUCHED;
-  // `interrupted`: prepared effects of an interrupted run of this phase; `files`: the hash of each
+  // `interrupted`: prepared effects of an interrupted run of this phase; `memory`: the hash of each
   // file when the model last saw it
-  const { interrupted, files, workspace } = batch.context;
+  const { interrupted, files: memory, workspace } = batch.context;
   // the hash of new content is in the journal before the file is replaced
   const prepared = interrupted?.find(
     (one) => one.kind === 'file' && one.path === file && one.after === loaded.sha256,
   );
   if (prepared?.kind === 'file') {
     // its lines count as shown; the report asks to read them again
-    if (files.get(file) === prepared.before) files.set(file, prepared.after);
+    if (memory.get(file) === prepared.before) memory.set(file, prepared.after);
     return { kind: 'formattedBefore', file, shown: path.relative(workspace, file) };
   }
   if (!isUnchangedSinceWrite(batch.context, file, loaded.sha256)) return UNTOUCHED;
@@ -214,14 +205,17 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
   return UNTOUCHED;
 };
 
-/** False if another program has changed a file since a file tool wrote it. */
+/**
+ * False if another program has changed a file since a file tool wrote it. True too for a file that
+ * no call names.
+ */
 const isUnchangedSinceWrite = (
-  { calls, files }: HookContext,
+  { calls, files: memory }: HookContext,
   file: string,
   sha256: string,
 ): boolean => {
   const isNamed = calls.some((call) => namesItsFiles(call) && call.facts.paths.includes(file));
-  return !isNamed || (files.ownWrite?.(file)?.after ?? files.get(file)) === sha256;
+  return !isNamed || (memory.ownWrite?.(file)?.after ?? memory.get(file)) === sha256;
 };
 
 type LoadedText = { readonly text: string; readonly encoding: 'utf8' | 'utf8-bom' };
@@ -287,7 +281,7 @@ const isSameText = (one: string, other: string): boolean =>
 /**
  * Whether the earlier content was formatted: the formatter must leave it unchanged. For a new file
  * it must leave its output `printed` unchanged, so that a program that adds text does not count as
- * a formatter.
+ * a formatter. `printed` is null if the formatter refuses the present text.
  */
 const isSatisfied = async (
   batch: FormatBatch,
@@ -340,13 +334,14 @@ const rewrite = async (
   if (written.kind === 'failed')
     return { kind: 'failed', why: `${shown} can't be written: ${written.why}` };
   if (written.kind !== 'written') return UNTOUCHED;
-  // update the hash only if the model has seen the text before formatting
-  if (context.files.get(file) === sha256) {
+  const { files: memory } = context;
+  // only hash and shown lines change, and only if the model has seen the text before formatting
+  if (memory.get(file) === sha256) {
     const { moveLines } = await import('../tools/edit/changed-lines.js');
-    const lines = context.files.shownLines?.(file) ?? [];
-    context.files.set(file, effect.after, undefined, moveLines(lines, text, after));
+    const lines = memory.shownLines?.(file) ?? [];
+    memory.set(file, effect.after, undefined, moveLines(lines, text, after));
   }
-  context.files.wrote?.(file, sha256, effect.after, text);
+  memory.wrote?.(file, sha256, effect.after, text);
   return { kind: 'rewritten', file, shown, formatter: formatter.name, before: text, after };
 };
 
@@ -474,10 +469,10 @@ const reportOutcomes = async (
 ): Promise<HookReport> => {
   const rewritten = outcomes.filter((outcome) => outcome.kind === 'rewritten');
   const refused = outcomes.filter((outcome) => outcome.kind === 'refused');
-  const interrupted = outcomes.filter((outcome) => outcome.kind === 'formattedBefore');
+  const formattedBefore = outcomes.filter((outcome) => outcome.kind === 'formattedBefore');
   const note = [
     ...(await describeRewritten(rewritten)),
-    ...interrupted.map(
+    ...formattedBefore.map(
       ({ shown }) =>
         `${shown} was formatted before an interruption: read it again before you edit it`,
     ),
@@ -491,8 +486,8 @@ const reportOutcomes = async (
   const failures = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.why] : []));
   return {
     commits: [],
-    changedFiles: [...rewritten, ...interrupted].map(({ file }) => file),
-    dirty: wasDirty || rewritten.length + interrupted.length > 0,
+    changedFiles: [...rewritten, ...formattedBefore].map(({ file }) => file),
+    dirty: wasDirty || rewritten.length + formattedBefore.length > 0,
     note: note.length === 0 ? '' : `[formatters] ${note.join('\n')}`,
     warning: [...warnings, ...refusals, ...failures].join('\n'),
     proceed: true, // the turn continues
@@ -537,431 +532,4 @@ const showHunks = async ({ shown, before, after }: Rewritten): Promise<string | 
   const at = patch?.indexOf('@@') ?? -1;
   const hunks = patch === undefined || at < 0 ? '' : patch.slice(at).trimEnd();
   return hunks === '' || hunks.length > DIFF_CHARACTERS_MAX ? null : hunks;
-};
-
-// ---- The formatters of a file ----
-
-/**
- * The certainty of a sign. `governs`: the repository formats such files with the formatter.
- * `perhaps`: the formatter is present, but may not be used for all files.
- */
-type Claim = 'governs' | 'perhaps';
-
-/** A file to format, and the folders of its formatter. */
-type FormatTarget = {
-  /** Real absolute path. */
-  readonly file: string;
-  /**
-   * The folder with the formatter's signs. The command runs there, unless it runs beside the file.
-   */
-  readonly folder: string;
-  /** Folders from that of the file up to the workspace. */
-  readonly folders: readonly string[];
-};
-
-type PossibleFormatter = {
-  readonly formatter: Formatter;
-  readonly target: FormatTarget;
-  readonly claim: Claim;
-};
-
-export type ChosenFormatter = PossibleFormatter & {
-  /** Whether no other formatter has signs in the same folder for such files. */
-  readonly isAlone: boolean;
-  readonly program: ProgramPath;
-};
-
-const isFormattable = (file: string): boolean => formatters.some(({ files }) => files.test(file));
-
-/** Folders with other people's files. */
-const FOREIGN = /(^|\/)(node_modules|\.git|\.venv|venv|vendor)\//;
-
-const isForeign = (file: string, workspace: string): boolean =>
-  !isWithin(file, workspace) || FOREIGN.test(path.relative(workspace, file));
-
-/**
- * Chooses the formatters of files. Reads each folder once.
- *
- * The nearest folder with signs counts, from that of the file up to the workspace. Uncertain signs
- * (`perhaps`) count only without certain ones in all folders. A formatter comes from the project's
- * own program folders or from the PATH. No formatter is downloaded.
- */
-export class FormatterChoice {
-  readonly #workspace: string;
-  readonly #environment: ProcessEnvironment;
-  readonly #folders = new Map<string, SignFolder>();
-
-  constructor(workspace: string, environment: ProcessEnvironment) {
-    this.#workspace = workspace;
-    this.#environment = environment;
-  }
-
-  /** The formatters of a file: several if the same folder has signs of several. */
-  choose(file: string): readonly ChosenFormatter[] {
-    const candidates = formatters.filter(({ files }) => files.test(file));
-    const folders = foldersUpTo(this.#workspace, path.dirname(file));
-    let possible: readonly PossibleFormatter[] = [];
-    for (const folder of candidates.length === 0 ? [] : folders) {
-      const signFolder = this.#folders.get(folder) ?? openFolder(folder);
-      this.#folders.set(folder, signFolder);
-      const claims = candidates.flatMap((formatter) => {
-        const claim = strongestClaim(formatter, signFolder);
-        return claim === null ? [] : [{ formatter, claim, target: { file, folder, folders } }];
-      });
-      const certain = claims.filter(({ claim }) => claim === 'governs');
-      if (certain.length > 0) return this.#installed(certain);
-      if (possible.length === 0) possible = claims;
-    }
-    return this.#installed(possible);
-  }
-
-  /** Drops formatters that are not installed. */
-  #installed(claims: readonly PossibleFormatter[]): readonly ChosenFormatter[] {
-    const workspace = this.#workspace;
-    const top = repositoryFolders(workspace).top ?? workspace;
-    return claims.flatMap((claim) => {
-      const { program: name, homes } = claim.formatter;
-      const folders = foldersUpTo(top, path.dirname(claim.target.file));
-      const places = folders.flatMap((folder) => homes.map((home) => path.join(folder, home)));
-      const program =
-        findRepositoryProgram(places, name) ??
-        findProgram(name, { environment: this.#environment, workspace });
-      return program === null ? [] : [{ ...claim, isAlone: claims.length === 1, program }];
-    });
-  }
-}
-
-const foldersUpTo = (top: string, folder: string): readonly string[] => {
-  const folders: string[] = [];
-  for (let place = folder; isWithin(place, top); place = path.dirname(place)) {
-    folders.push(place);
-    if (place === top) break;
-  }
-  return folders;
-};
-
-// ---- Signs that a formatter is used in a folder ----
-
-/** One of these files: only the first that exists is read. */
-type FileSign = {
-  readonly files: readonly string[];
-  /** What its text must match. Default: any. */
-  readonly matches?: RegExp;
-  /** What its text must not match. */
-  readonly without?: RegExp;
-  /** Default: the formatter governs. `matched`: the part of the text that matched. */
-  readonly claim?: (matched: string) => Claim;
-};
-type PackageSign =
-  /** A key in package.json with the formatter's settings. */
-  | { readonly key: string }
-  /** A dependency in package.json. It governs if a script calls the program. */
-  | { readonly dependency: string };
-type Sign = FileSign | PackageSign;
-
-const MANIFEST = 'package.json';
-
-/** A folder that is searched for signs. */
-type SignFolder = { readonly names: ReadonlySet<string>; read(name: string): string };
-
-/** Opens a folder. An unreadable folder counts as empty. */
-const openFolder = (folder: string): SignFolder => {
-  const texts = new Map<string, string>();
-  const read = (name: string): string => {
-    const text = texts.get(name) ?? readTextOrEmptySync(path.join(folder, name), TEXT_BYTES_MAX);
-    texts.set(name, text);
-    return text;
-  };
-  try {
-    return { names: new Set(readdirSync(folder)), read };
-  } catch {
-    return { names: new Set(), read: () => '' };
-  }
-};
-
-/** The strongest claim of a formatter's signs; null if there is none. */
-const strongestClaim = ({ signs, program }: Formatter, folder: SignFolder): Claim | null => {
-  let strongest: Claim | null = null;
-  for (const sign of signs) {
-    const claim =
-      'files' in sign
-        ? claimOfFile(sign, folder)
-        : claimOfPackage(sign, folder.read(MANIFEST), program);
-    if (claim === 'governs') return claim;
-    strongest ??= claim;
-  }
-  return strongest;
-};
-
-const claimOfFile = (
-  { files, matches, without, claim }: FileSign,
-  folder: SignFolder,
-): Claim | null => {
-  const name = files.find((one) => folder.names.has(one));
-  if (name === undefined) return null;
-  const matched = matches === undefined ? '' : matches.exec(folder.read(name))?.[0];
-  if (matched === undefined || without?.test(folder.read(name)) === true) return null;
-  return claim?.(matched) ?? 'governs';
-};
-
-const claimOfPackage = (sign: PackageSign, text: string, program: string): Claim | null => {
-  const manifest = parseManifest(text);
-  if ('key' in sign) return Object.hasOwn(manifest, sign.key) ? 'governs' : null;
-  const { dependencies, devDependencies, scripts } = manifest;
-  const lists = (value: unknown): boolean => Object.hasOwn(asObject(value), sign.dependency);
-  if (!lists(dependencies) && !lists(devDependencies)) return null;
-  const call = new RegExp(`(^|[^\\w-])${program}([^\\w-]|$)`, 'm');
-  const isCalled = Object.values(asObject(scripts)).some((line) => call.test(String(line)));
-  return isCalled ? 'governs' : 'perhaps';
-};
-
-const asObject = (value: unknown): Loose => (isObject(value) ? value : {});
-
-const parseManifest = (text: string): Readonly<Record<string, unknown>> => {
-  try {
-    return asObject(JSON.parse(text));
-  } catch {
-    return {}; // absent, or the package manager reports it as invalid
-  }
-};
-
-// ---- The supported formatters ----
-
-/**
- * A formatter: the signs that a repository uses it, the files it formats, and its command line.
- *
- * Every command reads the file's text from stdin and prints the formatted text, so a formatter that
- * hangs or fails can't harm the file. It finds its settings by the file's path. It prints ignored
- * files unchanged.
- */
-export type Formatter = {
-  readonly name: string;
-  readonly program: string;
-  /** Folders of a project that may contain the program. The PATH comes after these. */
-  readonly homes: readonly string[];
-  readonly files: RegExp;
-  readonly signs: readonly Sign[];
-  /** It runs beside the file, not in the folder with its signs. */
-  readonly runsBesideFile?: true;
-  args(target: FormatTarget): readonly string[];
-};
-
-const NODE_HOMES = ['node_modules/.bin'];
-const PYTHON_HOMES = ['.venv/bin', 'venv/bin'];
-const withEndings = (name: string, ...each: readonly string[]): readonly string[] =>
-  each.map((ending) => `${name}.${ending}`);
-const SCRIPTS = ['js', 'cjs', 'mjs', 'ts', 'cts', 'mts'];
-
-/** The ignore files of all folders, since Prettier reads only those of its working folder. */
-const prettierIgnores = (folders: readonly string[]): readonly string[] =>
-  folders
-    .flatMap((folder) => [path.join(folder, '.prettierignore'), path.join(folder, '.gitignore')])
-    .filter((file) => existsSync(file))
-    .flatMap((file) => ['--ignore-path', file]);
-
-/**
- * The edition of the nearest manifest that names one. By default rustfmt uses the oldest edition.
- */
-const rustEdition = (folders: readonly string[]): readonly string[] => {
-  for (const folder of folders) {
-    const manifest = readTextOrEmptySync(path.join(folder, 'Cargo.toml'), TEXT_BYTES_MAX);
-    const edition = /^\s*edition\s*=\s*"(\d{4})"/m.exec(manifest)?.[1];
-    if (edition !== undefined) return ['--edition', edition];
-  }
-  return [];
-};
-
-/** A hook of the pre-commit framework. */
-const preCommitHook = (id: string): FileSign => ({
-  files: ['.pre-commit-config.yaml'],
-  matches: new RegExp(`^[\\s-]*id:\\s*['"]?${id}['"]?\\s*(#.*)?$`, 'm'),
-});
-
-/** For signs that don't show whether Ruff formats: it may be used for linting only. */
-const perhapsRuff = (): Claim => 'perhaps';
-
-const formatters: readonly Formatter[] = [
-  {
-    name: 'Biome',
-    program: 'biome',
-    homes: NODE_HOMES,
-    files: /\.([cm]?[jt]sx?|jsonc?|css|graphql|gql)$/,
-    signs: [
-      {
-        files: ['biome.json', 'biome.jsonc'],
-        without: /"formatter"\s*:\s*\{[^{}]*"enabled"\s*:\s*false/,
-      },
-      { dependency: '@biomejs/biome' },
-    ],
-    args: ({ file }) => ['format', `--stdin-file-path=${file}`],
-  },
-  {
-    name: 'Prettier',
-    program: 'prettier',
-    homes: NODE_HOMES,
-    files:
-      /\.([cm]?[jt]sx?|json[5c]?|css|scss|less|html?|vue|svelte|astro|mdx?|markdown|ya?ml|graphql|gql|hbs)$/,
-    signs: [
-      {
-        files: [
-          '.prettierrc',
-          ...withEndings('.prettierrc', 'json', 'yml', 'yaml', 'json5', 'toml', ...SCRIPTS),
-          ...withEndings('prettier.config', ...SCRIPTS),
-        ],
-      },
-      { key: 'prettier' },
-      { dependency: 'prettier' },
-    ],
-    args: ({ file, folders }) => [
-      ...['--stdin-filepath', file, '--ignore-unknown'],
-      ...prettierIgnores(folders),
-    ],
-  },
-  {
-    name: 'gofmt',
-    program: 'gofmt',
-    homes: [],
-    files: /\.go$/,
-    signs: [{ files: ['go.mod', 'go.work'] }],
-    args: () => [],
-  },
-  {
-    name: 'rustfmt',
-    program: 'rustfmt',
-    homes: [],
-    files: /\.rs$/,
-    signs: [{ files: ['Cargo.toml', 'rustfmt.toml', '.rustfmt.toml'] }],
-    // it gets no path of its input, so it searches its settings from its working folder upwards
-    runsBesideFile: true,
-    args: ({ folders }) => rustEdition(folders),
-  },
-  {
-    name: 'Ruff',
-    program: 'ruff',
-    homes: PYTHON_HOMES,
-    files: /\.pyi?$/,
-    signs: [
-      { files: ['pyproject.toml'], matches: /^\s*\[\s*tool\.ruff\.format\s*\]/m },
-      { files: ['ruff.toml'], matches: /^\s*\[\s*format\s*\]/m },
-      { files: ['.ruff.toml'], matches: /^\s*\[\s*format\s*\]/m },
-      preCommitHook('ruff-format'),
-      { files: ['pyproject.toml'], matches: /^\s*\[\s*tool\.ruff\b/m, claim: perhapsRuff },
-      { files: ['ruff.toml'], claim: perhapsRuff },
-      { files: ['.ruff.toml'], claim: perhapsRuff },
-    ],
-    args: ({ file }) => ['format', '--no-cache', '--force-exclude', '--stdin-filename', file, '-'],
-  },
-  {
-    name: 'Black',
-    program: 'black',
-    homes: PYTHON_HOMES,
-    files: /\.pyi?$/,
-    signs: [
-      {
-        files: ['pyproject.toml'],
-        matches: /^\s*\[\s*tool\.black\s*\][\s\S]*?(?=^\s*\[|(?![\s\S]))/m,
-        // Black's exclusions do not apply to stdin
-        claim: (section) => (/^\s*(extend-)?exclude\s*=/m.test(section) ? 'perhaps' : 'governs'),
-      },
-      preCommitHook('black'),
-    ],
-    args: ({ file }) => ['--quiet', '--stdin-filename', file, '-'],
-  },
-  {
-    name: 'clang-format',
-    program: 'clang-format',
-    homes: [],
-    files: /\.(c|cc|cpp|cxx|c\+\+|h|hh|hpp|hxx|h\+\+|inl|m|mm|cu|cuh|proto)$/,
-    signs: [{ files: ['.clang-format', '_clang-format'] }],
-    args: ({ file }) => [`--assume-filename=${file}`, '--style=file', '--fallback-style=none'],
-  },
-];
-
-// ---- Whether a formatter may apply to files that a command changes ----
-
-const SIGN_FILES = [
-  ...new Set(
-    formatters.flatMap(({ signs }) => signs).flatMap((sign) => ('files' in sign ? sign.files : [])),
-  ),
-  MANIFEST,
-];
-/** Maximum number of folders to read. */
-const FOLDERS_MAX = 200;
-
-/**
- * Decides whether a formatter may apply to files that a command changes below the workspace. Only
- * then is a snapshot of the tree worth its cost.
- *
- * Signs are searched in the workspace, in tracked folders, and in folders of files that calls have
- * named. A formatter with signs only elsewhere applies to files that calls name, but not to files
- * that commands change. If unsure, the answer is yes, at the cost of an unnecessary snapshot. A
- * positive answer is final.
- */
-export class FormatterReach {
-  readonly #now: () => number;
-  /** Folders of files that calls named. */
-  readonly #named = new Set<string>();
-  /** Tracked folders with files that may be signs. */
-  readonly #tracked: FileCache<readonly string[]>;
-  /** Folders without a sign. */
-  readonly #without: FileCache<true>;
-  #isReached = false;
-
-  /** `now`: the file system's time, in ms since 1970. */
-  constructor(now: () => number = Date.now) {
-    this.#now = now;
-    this.#tracked = new FileCache(now, 'listings');
-    this.#without = new FileCache(now, 'listings');
-  }
-
-  /** Remembers the folders of files that calls name. */
-  remember(files: readonly string[]): void {
-    for (const file of files)
-      if (this.#named.size < FOLDERS_MAX) this.#named.add(path.dirname(file));
-  }
-
-  /** Whether a formatter may apply. Rejects if git fails. */
-  async isReached(place: GitPlace): Promise<boolean> {
-    if (this.#isReached) return true;
-    const { workspace } = place;
-    const all = new Set([workspace, ...(await this.#trackedFolders(place)), ...this.#named]);
-    const folders = [...all].filter((folder) => isWithin(folder, workspace));
-    this.#isReached =
-      folders.length > FOLDERS_MAX || folders.some((folder) => this.#hasSign(folder));
-    return this.#isReached;
-  }
-
-  #hasSign(folder: string): boolean {
-    if (this.#without.get(folder) === true) return false;
-    const readAt = this.#now();
-    const signFolder = openFolder(folder);
-    if (formatters.some((formatter) => strongestClaim(formatter, signFolder) !== null)) return true;
-    const files = SIGN_FILES.filter((name) => signFolder.names.has(name));
-    const places = [folder, ...files.map((name) => path.join(folder, name))];
-    this.#without.set(folder, true, places, readAt);
-    return false;
-  }
-
-  /** Folders of tracked files that may be signs; none without a repository. */
-  async #trackedFolders(place: GitPlace): Promise<readonly string[]> {
-    const located = await locateRepository(place);
-    if (located === null) return [];
-    const { indexFile } = located.location;
-    const cached = this.#tracked.get(indexFile);
-    if (cached !== undefined) return cached;
-    const readAt = this.#now();
-    const folders = await workWith(place, located, askTrackedFolders);
-    this.#tracked.set(indexFile, folders, [indexFile], readAt);
-    return folders;
-  }
-}
-
-const LISTING_MAX = 256 * 1024 * 1024;
-const SIGNS: ReadonlySet<string> = new Set(SIGN_FILES);
-
-const askTrackedFolders = async (repository: Repository): Promise<readonly string[]> => {
-  // git takes five times as long with the names as patterns
-  const names = (await repository.ask(['ls-files', '-z'], { bytesMax: LISTING_MAX })).split('\0');
-  const signs = names.filter((name) => SIGNS.has(name.slice(name.lastIndexOf('/') + 1)));
-  return [...new Set(signs.map((name) => path.dirname(path.join(repository.top, name))))];
 };

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { FormatterReach } from '../../src/workspace/format-files.js';
+import { FormatterReach } from '../../src/workspace/formatters.js';
 import { KnownRepository } from '../../src/workspace/git.js';
 import { anHourLater, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 

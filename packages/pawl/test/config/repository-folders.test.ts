@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
-import { FormatterChoice } from '@pawl/agent/workspace/format-files';
+import { FormatterChoice } from '@pawl/agent/workspace/formatters';
 import { useRepository } from '@pawl/agent/workspace/git';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { loadConfig } from '../../src/settings/configuration.js';

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { WireBody } from '../../../../test/servers/anthropic.js';
 import type { Finding, Looked } from './findings.js';
-import { resultsIn } from './repeating-model.js';
+import { isOfTask, resultsIn } from './repeating-model.js';
 import type { Stage, Trial } from './stage.js';
 
 /**
@@ -175,17 +176,22 @@ const withoutHook = (told: readonly Told[], stage: Stage, trial: Trial): readonl
   });
 };
 
-/** The user is told of an unknown outcome exactly if the model is. */
+const isUnknownTold = (body: WireBody | undefined): boolean =>
+  body !== undefined &&
+  [...resultsIn(body).values()].some((text) => text.startsWith('outcome unknown'));
+
+/**
+ * The user is told of an unknown outcome exactly if the session's model is. What a task had begun
+ * is told to the task's model alone: it can have written nothing.
+ */
 const toldToUser = ({ stage, last, trial, requestsShown }: Looked): readonly string[] => {
-  const next = stage.server.requests[requestsShown]?.body;
-  if (next === undefined || trial.scenario.where !== 'headless' || !isKill(trial)) return [];
-  const isTold = [...resultsIn(next).values()].some((text) => text.startsWith('outcome unknown'));
-  const before = stage.server.requests[requestsShown - 1]?.body;
-  const wasTold =
-    before !== undefined &&
-    [...resultsIn(before).values()].some((text) => text.startsWith('outcome unknown'));
+  if (trial.scenario.where !== 'headless' || !isKill(trial)) return [];
+  const ofSession = (requests: typeof stage.server.requests) =>
+    requests.map(({ body }) => body).filter((body) => !isOfTask(body));
+  const before = ofSession(stage.server.requests.slice(0, requestsShown)).at(-1);
+  const next = ofSession(stage.server.requests.slice(requestsShown))[0];
   const isShown = last.stderr.includes('outcome unknown after a crash');
-  return isTold && !wasTold && !isShown
+  return isUnknownTold(next) && !isUnknownTold(before) && !isShown
     ? [`the user was not told of an unknown outcome: ${last.stderr}`]
     : [];
 };
