@@ -82,7 +82,7 @@ test('a mark names only durable lines, also those that a killed process had not 
   await opened.journal.close();
 });
 
-test('the name of a journal that a killed process has made is durable once it is open', async (context) => {
+test('the name of a journal of a killed process is durable once it is open', async (context) => {
   const restoreFiles = simulateFiles();
   context.after(() => {
     unmountDisks();
