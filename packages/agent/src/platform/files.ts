@@ -737,11 +737,8 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
   }
 };
 
-/**
- * The content of a regular file; null if it is missing, larger, something else or unreadable.
- * Without `bytesMax`: of a file that no command can write.
- */
-export const readBytes = (file: string, bytesMax = Number.POSITIVE_INFINITY): Buffer | null => {
+/** The content of a regular file; null if it is missing, larger, something else or unreadable. */
+export const readBytes = (file: string, bytesMax: number): Buffer | null => {
   const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
   return loaded.kind === 'file' ? loaded.bytes : null;
 };
