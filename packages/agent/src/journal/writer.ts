@@ -341,7 +341,7 @@ export class GroupWriter {
     return this.#full;
   }
 
-  /** Resolves when `bytes` are durable; rejects with `cannotWrite`. */
+  /** Resolves when `bytes` are durable; rejects with `cannotWrite`, or as `explain` says. */
   write(bytes: Buffer): Promise<void> {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     return new Promise((done, refuse) => {
@@ -416,6 +416,8 @@ export class GroupWriter {
       await this.#ownership.explain(fault, this.#size, unwritten),
     );
     this.#refusal = error;
+    refused.push(...this.#pending); // that came meanwhile
+    this.#pending = [];
     if (!isForeignChange(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
   }
