@@ -794,7 +794,7 @@ type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
 
 const limitTexts: Readonly<Record<Dimension, string>> = {
   usd: 'The limit in dollars is reached, or the next request could exceed it.',
-  tokens: 'The limit in tokens is reached, or the next request could exceed it.',
+  tokens: 'The limit in tokens is reached.',
   time: 'The time limit was reached.',
   rounds: 'The limit in rounds was reached.',
   truncation: 'The reply was cut off at the output limit of the model several times.',

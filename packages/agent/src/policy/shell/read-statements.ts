@@ -487,20 +487,11 @@ type CommandHead =
   | { readonly kind: 'command' }
   | { readonly kind: 'function'; readonly name: string };
 
-/**
- * The function's name if the words begin a definition, `name ()`; otherwise null. `standsAlone`:
- * nothing stands before the last of the words.
- */
-const functionName = (
-  cursor: Cursor,
-  words: readonly Word[],
-  standsAlone: boolean,
-): string | null => {
-  if (!standsAlone || peek(cursor) !== '(') return null;
-  const name = words[0]?.text;
+/** The function's name if a first word begins a definition, `name ()`; otherwise null. */
+const functionName = (cursor: Cursor, { text: name }: Word): string | null => {
+  if (peek(cursor) !== '(') return null;
   const parens = /^\([ \t]*\)/.exec(cursor.text.slice(cursor.at, cursor.limit));
-  if (name == null || parens === null || words.length !== 1)
-    throw unclear('a parenthesis stands where none can');
+  if (name === null || parens === null) throw unclear('a parenthesis stands where none can');
   cursor.at += parens[0].length;
   return name;
 };
@@ -534,9 +525,10 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     }
     if (word.start === cursor.at)
       throw unclear(`the character ${JSON.stringify(peek(cursor))} stands where none can`);
-    words.push(isList ? { ...word, text: null, end: cursor.at } : word);
+    const read = isList ? { ...word, text: null, end: cursor.at } : word;
+    words.push(read);
     skipBlanks(cursor);
-    const name = functionName(cursor, words, standsAlone);
+    const name = standsAlone ? functionName(cursor, read) : null;
     if (name !== null) return { kind: 'function', name };
   }
   const isEmpty =
