@@ -48,7 +48,7 @@ const COMMON_OPTIONS = [
   ...['--no-messages', '--no-ignore-messages'],
 ];
 
-/** Calls `take` for each record. A line break inside a record has no meaning here. */
+/** Calls `take` for each record. A record that ends with NUL may hold line breaks. */
 const readRecords = (output: Readable, end: string, take: (record: string) => void): void => {
   const decoder = new StringDecoder('utf8');
   let unfinished = '';

@@ -33,7 +33,7 @@ export type SeatbeltPlaces = {
   readonly places: readonly { readonly path: string; readonly right: 'read' | 'write' }[];
   /** Beside the folders of people that seatbelt.sbpl names. */
   readonly hidden: readonly string[];
-  /** Paths inside the places that it must not see. */
+  /** Paths inside the places that it must not see, nor anything inside them. */
   readonly masked: readonly string[];
   /** The workspace if the command may write to it: protected names are closed there. */
   readonly writableWorkspace: string | null;
@@ -159,11 +159,11 @@ export const seatbeltProfile = (contents: SeatbeltPlaces): SeatbeltProfile => {
   }
   if (writableWorkspace !== null) closeNames(rules, writableWorkspace, allowed);
   // Moving a folder above a closed place would take that along, and leave its path free.
-  const firm = [...closed, ...writable, ...masked].flatMap((place) => [
+  const unmovable = [...closed, ...writable, ...masked].flatMap((place) => [
     ...foldersAbove(place).filter((one) => writable.some((outer) => isWithin(one, outer))),
     ...(writable.includes(place) ? [place] : []),
   ]);
-  rules.add('deny file-write-unlink', 'literal', firm);
+  rules.add('deny file-write-unlink', 'literal', unmovable);
   rules.add('deny file-read* file-write*', 'subpath', masked);
   addNetwork(rules, network, temporary);
   const text = `${[BASE.trim(), ...rules.lines].join('\n')}\n`;

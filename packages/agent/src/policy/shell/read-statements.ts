@@ -45,7 +45,10 @@ export type ShellReading =
       readonly within?: QuotedSubstitution;
     };
 
-/** Bash removes escaped line breaks first: `$`, a line break and `(` are a substitution. */
+/**
+ * Bash removes escaped line breaks first: `$`, a line break and `(` are a substitution, and `<`, a
+ * line break and `(` are one, too.
+ */
 const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[-(<>&|;]))\\\n/;
 
 /** Reads a whole text as bash does. No text makes it throw. */
@@ -377,7 +380,10 @@ type Redirections = {
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
   readonly readsFrom: string[];
-  /** The input of the command. A file stays counted, although the last redirection wins. */
+  /**
+   * The input of the command. `a text`: a here-document in which nothing is replaced, and no
+   * other input. A file stays counted, although the last redirection wins.
+   */
   reads: 'stdin' | 'a text' | 'a text or file';
 };
 
