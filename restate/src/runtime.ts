@@ -291,9 +291,10 @@ class EngineSessions implements RestateRuntime {
 
   async isUp(node: string): Promise<boolean> {
     const known = this.#pings.get(node);
-    if (known !== undefined && Date.now() - known.askedAt < PING_KEPT_MS) return known.isUp;
+    const now = performance.now(); // an answer stays no longer because the clock was set back
+    if (known !== undefined && now - known.askedAt < PING_KEPT_MS) return known.isUp;
     const isUp = this.#store.isUp(node);
-    this.#pings.set(node, { askedAt: Date.now(), isUp });
+    this.#pings.set(node, { askedAt: now, isUp });
     return isUp;
   }
 

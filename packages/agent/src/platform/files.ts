@@ -5,9 +5,9 @@
  * A held folder is opened once and used by its descriptor, so that a symlink in its place has no
  * effect.
  *
- * From top to bottom: regular files (opening a pipe may never return); held folders; private files
- * of the state folder; the status of a path; files that a command may replace; and whose a file
- * is, which decides whether it is trusted.
+ * From top to bottom: names that are no UTF-8; regular files (opening a pipe may never return);
+ * held folders; private files of the state folder; the status of a path; files that a command may
+ * replace; and whose a file is, which decides whether it is trusted.
  *
  * Which function for what:
  *
@@ -64,6 +64,35 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path, { dirname } from 'node:path';
+
+// ---- Names that are no UTF-8 ----
+// Such a name stands with one lone surrogate (U+DC80 to U+DCFF) for each byte above ASCII, as in
+// Python; `systemPath` gives the bytes back. `entryStatus`, `realPath`, `withRegularSync` and the
+// functions for files that a command may replace take such paths; others need UTF-8.
+
+const RAW_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/;
+
+export const readRawName = (name: Buffer): string => {
+  const text = name.toString('utf8');
+  if (!text.includes('\ufffd') || Buffer.from(text).equals(name)) return text;
+  return name
+    .toString('latin1')
+    .replace(/[\x80-\xff]/g, (byte) => String.fromCharCode(0xdc00 | byte.charCodeAt(0)));
+};
+
+/** Whether a path holds a name that is no UTF-8, so that programs can't be told of it. */
+export const isRawPath = (place: string): boolean => RAW_BYTE.test(place);
+
+/** The path as the system takes it. */
+export const systemPath = (place: string | Buffer): string | Buffer => {
+  if (typeof place !== 'string' || !RAW_BYTE.test(place)) return place;
+  const parts = place.split(/((?<![\ud800-\udbff])[\udc80-\udcff])/);
+  return Buffer.concat(
+    parts.map((part, at) =>
+      at % 2 === 0 ? Buffer.from(part) : Buffer.of(part.charCodeAt(0) & 0xff),
+    ),
+  );
+};
 
 // ---- Regular files ----
 
@@ -741,32 +770,6 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
 export const readBytes = (file: string, bytesMax: number): Buffer | null => {
   const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
   return loaded.kind === 'file' ? loaded.bytes : null;
-};
-
-/** Names can be no UTF-8. Each byte above ASCII of such a name stands as one of these characters. */
-const RAW_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/;
-
-/** A name as we write it. */
-export const readRawName = (name: Buffer): string => {
-  const text = name.toString('utf8');
-  if (!text.includes('\ufffd') || Buffer.from(text).equals(name)) return text;
-  return name
-    .toString('latin1')
-    .replace(/[\x80-\xff]/g, (byte) => String.fromCharCode(0xdc00 | byte.charCodeAt(0)));
-};
-
-/** Whether a path holds a name that is no UTF-8, so that programs can't be told of it. */
-export const isRawPath = (place: string): boolean => RAW_BYTE.test(place);
-
-/** The path as the system takes it. */
-export const systemPath = (place: string | Buffer): string | Buffer => {
-  if (typeof place !== 'string' || !RAW_BYTE.test(place)) return place;
-  const parts = place.split(/((?<![\ud800-\udbff])[\udc80-\udcff])/);
-  return Buffer.concat(
-    parts.map((part, at) =>
-      at % 2 === 0 ? Buffer.from(part) : Buffer.of(part.charCodeAt(0) & 0xff),
-    ),
-  );
 };
 
 const listEntries = (folder: string): readonly Dirent[] => {

@@ -169,7 +169,7 @@ export const createFetch = (
   always: Readonly<Record<string, string>> = {},
 ): LeanFetch => {
   const plain = new nodeHttp.Agent({ keepAlive: true });
-  const secure = new https.Agent({ keepAlive: true });
+  let secure: https.Agent | null = null; // made when it is needed: loading TLS takes some 5 ms
   const tunnels = new Map<string, https.Agent>();
 
   const tunnelThrough = (proxy: URL): https.Agent => {
@@ -189,7 +189,9 @@ export const createFetch = (
       ...(sent.signal ? { signal: sent.signal } : {}),
     };
     const proxy = proxyFor(url, environment);
-    const agent = (proxy ?? url).protocol === 'https:' ? secure : plain;
+    const isSecure = (proxy ?? url).protocol === 'https:';
+    if (isSecure) secure ??= new https.Agent({ keepAlive: true });
+    const agent = (isSecure ? secure : null) ?? plain;
     if (proxy === null) return requestFor(url)(url, { ...shared, agent });
     if (url.protocol !== 'https:') return requestThroughProxy(proxy, url, { ...shared, agent });
     const tunnelled: https.RequestOptions & TunnelSignal = {

@@ -223,6 +223,7 @@ export const engineSessions = async (
   // `blamingClient` reports what a client's wishes cause as its fault, not as the node's
   const prepare = (wish: NodeSessionWish) => blamingClient(() => agent.prepare(wish));
   return {
+    // `applied` above has counted the figures, so the node does not
     runtime: { ...sharedSessions(runtime, prepare, nodeOptions.name), isCounted: 'yes' },
     spending,
     recordsFolder: join(stateFolder, 'serve', 'sessions'), // unused: `runtime` has records
@@ -421,6 +422,10 @@ const prepareSession = async (
 /**
  * What a session works with on this node. If its workspace is on another one (`isHere` is false),
  * only models are called here.
+ *
+ * A new session is equipped twice. First with `isNew`, for its header alone: all flags count, and
+ * no server is connected. Then, as after each pause, to work: its limits, its preset and more stand
+ * in its journal by then, so `flagsToEquip` leaves them out.
  */
 const equipSession = async (
   flags: RunFlags,

@@ -96,11 +96,6 @@ export class SessionUpdates {
   #title: UpdateParts['title'];
   /** What was spent when the client was told last; null before the first step. */
   #spent: State['session']['usage'] | null = null;
-  /**
-   * The last step with text of a replayed reply. The journal has the reply's reasoning only in the
-   * step after it, and reasoning is shown first, as it was live: so this step waits for that one.
-   */
-  #delayedText: Stepped | null = null;
   /** After the last step that was replayed; null before the first. */
   #replayed: State | null = null;
 
@@ -134,14 +129,13 @@ export class SessionUpdates {
     if (isIgnored(stepped)) return;
     const { event, state } = stepped;
     this.#replayed = state;
+    // the journal has the reasoning of a reply at its end, after a part that an input has cut off
     if (event.type === 'LlmCompleted') this.#showReasoning(event);
-    this.#showDelayedText();
     if (event.type === 'UserInput') {
       this.#showInput(event);
       this.#showTitle(event.text); // without a time: `updatedAt` is the last activity
     }
-    if (event.type === 'TextDelta') this.#delayedText = stepped;
-    else this.#showStep(stepped);
+    this.#showStep(stepped);
   }
 
   /**
@@ -150,7 +144,6 @@ export class SessionUpdates {
    * through `see`.
    */
   endReplay(state: State | null): void {
-    this.#showDelayedText();
     if (state?.name !== 'CallingLlm') return;
     const { partial, requestId } = state;
     const last = this.#replayed;
@@ -170,12 +163,6 @@ export class SessionUpdates {
 
   #tell(text: string, severity: Severity): void {
     this.#push(noticeUpdate(text, severity, this.#parts.features));
-  }
-
-  #showDelayedText(): void {
-    const delayed = this.#delayedText;
-    this.#delayedText = null;
-    if (delayed !== null) this.#showStep(delayed);
   }
 
   #showReasoning({ message, requestId }: On<'LlmCompleted'>): void {

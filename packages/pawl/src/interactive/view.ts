@@ -205,8 +205,9 @@ export class InteractiveView {
 
   /**
    * Runs `work`, which opens lists one after the other and takes a moment before each. Keys that
-   * come meanwhile wait for that list; Escape and Ctrl keys act at once (`#takeEverywhere`).
-   * Letters and pastes that no list has taken go to the line, an Enter is dropped.
+   * come meanwhile wait for that list; Escape and Ctrl-C, -Z, -O and -D act at once
+   * (`#takeEverywhere`). Letters and pastes that no list has taken go to the line, other keys are
+   * dropped.
    */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
@@ -286,8 +287,8 @@ export class InteractiveView {
     if (isLineEnd) return;
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
       if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
-      else if (this.#early !== null) this.#early.push(pressed);
       else if (this.#questions.takesKeys) this.#takeAtQuestion(pressed);
+      else if (this.#early !== null) this.#early.push(pressed);
       else this.#useComposed(this.#composer.take(pressed));
     }
     this.#area.draw(() => this.#frame(), 'now');

@@ -5,11 +5,22 @@
  * the tool behaves (traits) and what the call would touch (facts). To admit a call is to decide
  * whether it may start, ends at once, or needs the user's answer.
  *
- * From top to bottom: questions about calls; finding calls by id; results and their texts for the
- * model; streaks of equal batches; starting calls; and admission.
+ * The way of a call: queued, starting, running, ended. One that must be asked for goes to
+ * previewing (the tool makes a preview) and awaitingApproval, and then is queued again. `allowed`
+ * says who allowed a queued call; `notYet`: it must be asked for, and its preview waits for calls
+ * before it.
+ *
+ * A spending call asks models itself. Its usage id stands in `unaccounted` from its start until its
+ * usage is reported, and a part of the budget is reserved for it (budget.ts). An abandoned call has
+ * been stopped, and has not reported its usage.
+ *
+ * From top to bottom: guards on calls and the actions that end them; finding calls by id; results
+ * and their texts for the model; streaks of equal batches; starting calls; and admission. What
+ * happens to a batch that runs is in batch-events.ts.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`. `In<N>` is the state N; `MoveTo<N>` and `Stay<S>` are what moves return.
+ * `rules.md` is docs/design/rules.md.
  */
 
 import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
@@ -366,7 +377,8 @@ export const noStreaks: SessionData['turn']['streaks'] = {
  * ---- The start ----
  *
  * 1. Calls start strictly in call order; at most `maxParallel` run at once.
- * 2. A call that is not parallel-safe starts only when nothing runs, and nothing starts beside it.
+ * 2. A call that is not parallel-safe or changes something starts only when nothing runs, and
+ *    nothing starts beside it.
  * 3. A call that may not start yet holds back all calls after it.
  */
 
@@ -459,7 +471,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   });
 };
 
-/** The usage ids of running calls that spend. */
+/** The usage ids of the batch's open spending calls; none in other states. */
 export const spendingIds = (state: State): readonly string[] =>
   state.name === 'ExecutingTools' ? openSpendingIds(state.batchId, state.calls) : [];
 
@@ -484,9 +496,10 @@ export const dropStartingIds = (batch: ToolBatch): ToolBatch => {
 };
 
 /**
- * Resumes a batch: decides again about calls that have not run, since the rules may have changed
- * and the user may be gone (rules.md#resume-calls). Calls that were starting never ran: they start
- * again if they still may.
+ * Resumes a batch, after `dropStartingIds`: decides again about calls that were asked for, since
+ * the rules may have changed and the user may be gone (rules.md#resume-calls); `startReadyCalls`
+ * decides about queued ones. Calls that were starting never ran: they start again if they still
+ * may.
  */
 export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   const shown: Action[] = [];
@@ -543,7 +556,8 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
 
 /**
  * The decision about a call that has not started: the call is then queued, waiting for the user, or
- * ended. `asks`: actions that ask the user. `stops`: the user can't be asked, which ends the turn.
+ * ended. `asks`: actions that ask the user. `stops`: the user can't be asked: the batch goes on to
+ * its end, and then the turn ends (phase `stopping`).
  */
 type Admission = { readonly call: Call; readonly asks: readonly Action[]; readonly stops: boolean };
 

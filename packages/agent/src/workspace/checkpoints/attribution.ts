@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CallBatch, CommandRun } from './batch.js';
 import { foldersAround, lookAt, readState, whyUnknown } from './file-entries.js';
 import type { Differences, KnownFiles, ReadBlobs } from './known-files.js';
-import { type FileState, type PathChange, showName } from './manifest.js';
+import { type FileState, type PathChange, showName, UNOWNED } from './manifest.js';
 
 /** The kernel's clock for files ticks this often, so a change may look older by as much. */
 export const CLOCK_LAG_MS = 10;
@@ -72,7 +72,7 @@ const RULES: readonly Rule[] = [
     says: { origin: 'tool' },
     isReplaced: true,
   },
-  { when: ({ moment }) => moment === 'afterCommands', says: { origin: 'after' } },
+  { when: ({ moment }) => moment === 'afterCommands', says: { origin: UNOWNED } },
   { when: () => true, says: null },
 ];
 

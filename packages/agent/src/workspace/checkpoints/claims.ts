@@ -13,7 +13,13 @@ import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
 import { CLOCK_LAG_MS } from './attribution.js';
 import { readRunning } from './batch.js';
-import { type FileState, isSameState, type Manifest, type PathChange } from './manifest.js';
+import {
+  type FileState,
+  isSameState,
+  type Manifest,
+  type PathChange,
+  UNOWNED,
+} from './manifest.js';
 import { type CheckpointStore, namesIn, sessionsIn } from './store.js';
 
 /** What one session did to a path: how it was before, and how it is; null: not known yet. */
@@ -111,7 +117,7 @@ const readClaims = async (
             isOther(sessionId, parent) &&
             after.kind !== 'folder' &&
             before.kind !== 'folder' &&
-            origin !== 'after'
+            origin !== UNOWNED
           )
             claims.add(sessionId, path, {
               before,

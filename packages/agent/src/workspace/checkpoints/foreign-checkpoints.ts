@@ -29,6 +29,7 @@ import {
   type RefChange,
   type RefState,
   showName,
+  UNOWNED,
 } from './manifest.js';
 import type { CheckpointStore } from './store.js';
 
@@ -216,7 +217,7 @@ const isRefState = (state: RefState): boolean => {
   return kind === 'ref' && (isHash(value) || (/^ref: /.test(value) && BRANCH.test(value.slice(5))));
 };
 
-const ORIGINS: readonly (ChangeOrigin | undefined)[] = ['tool', 'commands', 'after', undefined];
+const ORIGINS: readonly (ChangeOrigin | undefined)[] = ['tool', 'commands', UNOWNED, undefined];
 
 const isPathChange = ({ path, before, after, origin }: PathChange): boolean =>
   isInnerPlace(path) && isFileState(before) && isFileState(after) && ORIGINS.includes(origin);

@@ -23,12 +23,15 @@ export type FileState =
   /** Something was there whose content is not kept. */
   | { readonly kind: 'notKept'; readonly why: string };
 
+/** The stored word for a change that nobody is known to own: it was seen after the calls. */
+export const UNOWNED = 'after';
+
 /**
  * Who may have changed a path. `tool`: a tool for files of the session, or a rewind. `commands`: a
- * command of the session or anybody else, while it ran. `after`: somebody changed it between calls
+ * command of the session or anybody else, while it ran. UNOWNED: somebody changed it between calls
  * or when they had just ended, perhaps after a command did: no rewind takes it back.
  */
-export type ChangeOrigin = 'tool' | 'commands' | 'after';
+export type ChangeOrigin = 'tool' | 'commands' | typeof UNOWNED;
 
 /** `path`: relative to the workspace. */
 export type PathChange = {
@@ -71,12 +74,18 @@ export type Manifest = {
   readonly parent?: string;
   /**
    * HEAD went to another branch, or to a commit that does not follow the one before, or the stash
-   * changed: contents may come from there.
+   * changed: contents may come from there, so auto-commit leaves what commands changed alone.
    */
   readonly mixed?: true;
-  /** Its calls are those of a killed process; true: a command ran when it was killed. */
+  /**
+   * Its calls are those of a killed process. True: a command ran when it was killed; false: none
+   * did.
+   */
   readonly killed?: boolean;
-  /** Paths whose earlier changes were committed or undone before. */
+  /**
+   * Paths that were committed, or went back to an earlier content, since the checkpoint before:
+   * their changes up to this checkpoint no longer count as the session's (own-changes.ts).
+   */
   readonly settled?: readonly string[];
 };
 
@@ -121,7 +130,7 @@ export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[]
   [...changes, ...refs].flatMap(listContents);
 
 /** Whether nobody knows whose it is, so that no rewind takes it back. */
-export const isAfter = ({ origin }: PathChange): boolean => origin === 'after';
+export const isUnowned = ({ origin }: PathChange): boolean => origin === UNOWNED;
 
 /** How a path was before and after each of its changes. */
 export const statesIn = (manifest: Manifest | null | undefined, name: string): FileState[] =>
@@ -167,7 +176,7 @@ export const composeChanges = <State>(
     for (const { path, before, after, origin } of changes.toReversed()) {
       const later = targets.get(path);
       // the changes of rewinds count like the agent's
-      if (by === 'user' || origin === 'after') {
+      if (by === 'user' || origin === UNOWNED) {
         // the user's change stays, and what the agent did before it can't be separated from it
         if (later !== undefined) broken.add(path);
         continue;
@@ -228,7 +237,7 @@ export const isDuringCommands = ({ origin }: PathChange): boolean => origin === 
 const joinPaths = (changes: readonly PathChange[]): readonly PathChange[] => {
   const joined = new Map<string, PathChange>();
   for (const change of changes) {
-    if (isAfter(change)) continue;
+    if (isUnowned(change)) continue;
     const { origin: earlier, before } = joined.get(change.path) ?? change;
     const origin = joinOrigins(earlier, change.origin);
     const { path, after } = change;

@@ -16,6 +16,7 @@ import {
   type PathChange,
   showName,
   toName,
+  UNOWNED,
 } from './manifest.js';
 
 /** Looks at the workspace between calls. */
@@ -74,7 +75,7 @@ type SeenChange = PathChange & {
 const whyNotOurs = ({ origin, unsure, manifest, claimedBy }: SeenChange): string | null => {
   if (manifest.by !== 'agent') return SOMEBODY_ELSE;
   if (unsure) return manifest.killed === undefined ? AFTER_CALL : CUT; // present: it was killed
-  if (origin === 'after') return AFTER_CALL;
+  if (origin === UNOWNED) return AFTER_CALL;
   if (claimedBy !== null) return `the session ${claimedBy} changed it too`;
   return manifest.mixed && origin === 'commands' ? MIXED : null;
 };

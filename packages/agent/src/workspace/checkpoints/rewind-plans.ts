@@ -26,8 +26,8 @@ import {
   composeChanges,
   type FileState,
   fileLeft,
-  isAfter,
   isSameState,
+  isUnowned,
   type Manifest,
   type PathChange,
   showName,
@@ -191,12 +191,12 @@ export class RewindPlans {
         stay.push(fileLeft(name, why));
       if (whyNotAll !== null) stay.push(fileLeft(name, whyNotAll));
     }
-    const after = manifests.flatMap((manifest) => manifest.changes.filter(isAfter));
+    const unowned = manifests.flatMap((manifest) => manifest.changes.filter(isUnowned));
     const told = new Set([
       ...changes.map((one) => showName(one.path)),
       ...stay.map((one) => one.path),
     ]);
-    for (const name of new Set(after.map((change) => change.path)))
+    for (const name of new Set(unowned.map((change) => change.path)))
       if (!told.has(showName(name)) && lookAt(workspace, name) === null)
         stay.push(fileLeft(name, REMOVED_AFTER));
     return changes;
