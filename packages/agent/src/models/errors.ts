@@ -419,8 +419,12 @@ const OVERFLOWS: readonly RegExp[] = [
 const LENGTH_WORDS =
   /\b(context|prompt|tokens?)\b[^.]*\b(exceed\w*|too (long|large|many|big)|(longer|larger|greater|more) than)\b|\b(exceed\w*|too (long|large|many|big))\b[^.]*\b(context|prompt|tokens)\b/i;
 
+// A loop, since a function would run at each start.
+const overflows: Wording[] = [];
+for (const pattern of OVERFLOWS) overflows.push([pattern, 'contextOverflow']);
+
 const wordings: readonly Wording[] = [
-  ...OVERFLOWS.map((pattern): Wording => [pattern, 'contextOverflow']),
+  ...overflows,
   [
     /credit balance is too low|specified API usage limits|exceeded your current quota|insufficient (credits|balance)|requires more credits|(doesn't|does not) have any credits|please recharge|\u4f59\u989d\u4e0d\u8db3/i,
     'quotaExhausted',
