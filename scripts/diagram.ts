@@ -10,15 +10,7 @@ import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.
 import { askedActions } from './asked-actions.js';
 
 /** The names that markers have. */
-type Part =
-  | 'diagram'
-  | 'table'
-  | 'words'
-  | 'deep'
-  | 'settings'
-  | 'providers'
-  | 'answers'
-  | 'example';
+type Part = 'diagram' | 'table' | 'words' | 'settings' | 'providers' | 'answers' | 'example';
 
 const marks = (part: Part): { readonly begin: string; readonly end: string } => ({
   begin: `<!-- ${part}:begin -->`,

@@ -33,20 +33,8 @@ const EXPORTED = new Set(
     'JsonObject Limits Message ModelError Prices RequestedLimit Settings StopReason Usage UserEvent'
   ).split(' '),
 );
-/** Shapes with another name than their type. */
-const SHAPE_NAMES: Readonly<Record<string, string>> = {
-  AssistantMessage: 'assistantShape',
-  CallFacts: 'factsShape',
-  CallOutcome: 'outcomeShape',
-  CallPreview: 'previewShape',
-  CallTraits: 'traitsShape',
-  JsonObject: 'jsonShape',
-  Limit: 'setLimitShape',
-  RequestedLimit: 'limitShape',
-  UserEvent: 'userEventCases',
-};
 const shapeName = (type: string): string =>
-  SHAPE_NAMES[type] ?? `${type[0]?.toLowerCase()}${type.slice(1)}Shape`;
+  type === 'UserEvent' ? 'userEventCases' : `${type[0]?.toLowerCase()}${type.slice(1)}Shape`;
 const declarationHead = (type: string): string =>
   `${EXPORTED.has(type) ? 'export ' : ''}const ${shapeName(type)}`;
 
@@ -58,31 +46,10 @@ const KERNEL_SHAPES: Readonly<Record<string, string>> = {
   Share: 'share',
 };
 
-type SpecialShape = {
-  /** What stands behind the name of the constant. */
-  readonly text: string;
-  /** Names that it uses of the kernel, and types whose shapes it uses. */
-  readonly kernel: readonly string[];
-  readonly types: readonly string[];
-};
-
-/** Shapes that can't be made from a type. */
-const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
-  JsonObject: {
-    text: ' = jsonObject<JsonObject>();',
-    kernel: ['jsonObject', 'type JsonObject'],
-    types: [],
-  },
-  TokenCount: { text: ' = countTo(1_000_000_000);', kernel: ['countTo'], types: [] },
-  Message: {
-    text: ` = pickShape<AssistantMessage, UserMessage>(
-  (value) => isRecord(value) && value.role === 'assistant',
-  assistantShape,
-  userMessageShape,
-);`,
-    kernel: ['pickShape', 'isRecord'],
-    types: ['AssistantMessage', 'UserMessage'],
-  },
+/** Shapes that can't be made from a type, and names that they use of the kernel. */
+const SPECIAL_SHAPES: Readonly<Record<string, readonly [shape: string, kernel: string[]]>> = {
+  JsonObject: ['jsonObject<JsonObject>()', ['jsonObject', 'type JsonObject']],
+  TokenCount: ['countTo(1_000_000_000)', ['countTo']],
 };
 
 // ---- Text ----
@@ -193,12 +160,10 @@ class ShapeWriter {
     const constant = shapeName(name);
     if (this.#written.has(name)) return constant;
     const head = declarationHead(name);
-    const special = SPECIAL_SHAPES[name];
+    const [special, kernel = []] = SPECIAL_SHAPES[name] ?? [];
     if (special !== undefined) {
-      for (const one of special.types) this.#write(one);
-      for (const one of special.kernel) this.#kernel.add(one);
-      if (special.text.includes(`<${name}>`)) this.#import(name);
-      this.#written.set(name, `${head}${special.text}`);
+      for (const one of kernel) this.#kernel.add(one);
+      this.#written.set(name, `${head} = ${special};`);
       return constant;
     }
     const declared = this.#types.get(name);

@@ -63,24 +63,17 @@ const works = ({ program, words }: Need): boolean =>
 const canInstall = (): boolean =>
   process.getuid?.() === 0 && spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** Runs a command, and shows its output if it fails. */
 const aptGet = (words: readonly string[]): boolean => {
-  const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const { status, stdout, stderr } = spawnSync('apt-get', words, {
-    encoding: 'utf8',
-    env: environment,
-  });
-  if (status !== 0)
-    console.error(`apt-get ${words.join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`);
-  return status === 0;
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  return spawnSync('apt-get', ['-qq', ...words], { stdio: 'inherit', env }).status === 0;
 };
 
 const install = (packages: readonly string[]): void => {
   console.log(`installing what the tests use: ${packages.join(' ')}`);
   // Another installation may be under way.
   const waitForLock = ['-o', 'DPkg::Lock::Timeout=120'];
-  if (aptGet(['update', '-q', ...waitForLock]))
-    aptGet(['install', '-q', '-y', ...waitForLock, '--no-install-recommends', ...packages]);
+  if (aptGet(['update', ...waitForLock]))
+    aptGet(['install', '-y', ...waitForLock, '--no-install-recommends', ...packages]);
 };
 
 /**

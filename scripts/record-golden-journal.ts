@@ -29,14 +29,10 @@ const place = mkdtempSync(join(tmpdir(), 'pawl-golden-'));
 const [workspace, folder] = [join(place, 'project'), join(place, 'state')];
 mkdirSync(workspace);
 writeFileSync(join(workspace, 'a.txt'), 'one\ntwo\n');
-const identity = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.org'];
-const git = (...words: readonly string[]): void =>
-  void execFileSync('git', [...identity, ...words], { cwd: workspace, stdio: 'pipe' });
-git('init', '-q', '-b', 'main');
-git('config', 'user.name', 'Ada');
-git('config', 'user.email', 'ada@example.org');
-git('add', '.');
-git('commit', '-qm', 'first');
+const commit =
+  'git init -q -b main; git config user.name Ada; git config user.email ada@example.org; ' +
+  'git add .; git commit -qm first';
+execFileSync('bash', ['-ec', commit], { cwd: workspace, stdio: 'pipe' });
 
 const model = scriptedModel(
   {

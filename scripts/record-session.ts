@@ -6,27 +6,18 @@
  * day, in a real browser.
  */
 import { execFileSync } from 'node:child_process';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { spawn } from '@lydell/node-pty';
-import xterm from '@xterm/headless';
 import { storeDay } from '../packages/inspector/test/day-session.js';
 import { inspect } from '../packages/inspector/test/inspected-page.js';
+import { openWindow } from '../packages/pawl/test/e2e/window.js';
+import { type TestScope, temporaryFolder, withScope } from '../test/temporary-folder.js';
 import { encodeRecording, type Output } from './pictures/session.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const SIZE = { cols: 84, rows: 22 };
+const SIZE = { columns: 84, rows: 22 };
 const THEMES = ['dark', 'light'] as const;
 /** COLORFGBG of a terminal: foreground and background among the sixteen colours. */
 const COLORFGBG = { dark: '15;0', light: '0;15' } as const;
@@ -78,96 +69,77 @@ const makeEnvironment = (folder: string, theme: 'dark' | 'light') => {
     HOME: folder,
     XDG_STATE_HOME: path.join(folder, 'state'),
     LANG: 'C.UTF-8',
-    TERM: 'xterm-256color',
     COLORTERM: 'truecolor',
     COLORFGBG: COLORFGBG[theme],
   };
 };
 
-const LIMIT_MS = 60_000;
 const KEY_MS = 60;
 const READ_MS = 1_500;
-const READY = /ready ·/;
 
 /** Pawl is killed while a command runs, and goes on with it. Returns all output with its times. */
-const playSession = async (theme: 'dark' | 'light'): Promise<readonly Output[]> => {
-  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-record-')));
-  const place = { cwd: makeProject(folder), env: makeEnvironment(folder, theme) };
-  const terminal = new xterm.Terminal({ ...SIZE, scrollback: 2_000, allowProposedApi: true });
-  const child = spawn('bash', ['--noprofile', '--norc'], { ...SIZE, ...place });
+const playSession = async (
+  scope: TestScope,
+  theme: 'dark' | 'light',
+): Promise<readonly Output[]> => {
+  const folder = temporaryFolder(scope, 'record');
+  const environment = makeEnvironment(folder, theme);
   const outputs: Output[] = [];
   const startedAtMs = performance.now();
-  child.onData((text) => {
-    outputs.push([(performance.now() - startedAtMs) / 1000, text]);
-    terminal.write(text);
-  });
-  const ended = new Promise<void>((resolve) => child.onExit(() => resolve()));
-  const { active } = terminal.buffer;
-  const sees = async (wanted: RegExp): Promise<void> => {
-    for (const endsAt = performance.now() + LIMIT_MS; ; await sleep(KEY_MS)) {
-      const rows = Array.from({ length: active.length }, (_, row) => active.getLine(row));
-      const text = rows.map((row) => row?.translateToString(true)).join('\n');
-      if (wanted.test(text)) return;
-      if (performance.now() > endsAt) throw new Error(`waited in vain for ${wanted} in\n${text}`);
-    }
-  };
+  const window = openWindow(
+    scope,
+    { folder, workspace: makeProject(folder), home: folder, state: folder, environment },
+    {
+      program: ['bash', '--noprofile', '--norc'],
+      environment: { TERM_PROGRAM: '' },
+      ...SIZE,
+      onOutput: (text) => void outputs.push([(performance.now() - startedAtMs) / 1000, text]),
+    },
+  );
   /** Types as people do. */
   const type = async (text: string): Promise<void> => {
     for (const letter of text) {
-      child.write(letter);
+      window.press(letter);
       await sleep(KEY_MS);
     }
     await sleep(4 * KEY_MS);
-    child.write('\r');
+    window.press('\r');
   };
-  try {
-    await sees(/\$ /);
-    await type('pawl');
-    await sees(READY);
-    await type('run the slow check and tell me what it says');
-    await sees(/step 3 of 8/);
-    const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
-    for (const pid of children.trim().split(' ')) process.kill(Number(pid), 'SIGKILL');
-    await sees(/Killed/);
-    await sleep(READ_MS);
-    await type('pawl --continue');
-    await sees(/all eight steps passed[\s\S]*ready ·/);
-    return outputs;
-  } finally {
-    child.kill('SIGKILL');
-    await ended;
-    terminal.dispose();
-    // A program that has lost its window still writes for a moment.
-    rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
-  }
+  await window.sees(/\$/);
+  await type('pawl');
+  await window.sees(/ready ·/);
+  await type('run the slow check and tell me what it says');
+  await window.sees(/step 3 of 8/);
+  const children = readFileSync(`/proc/${window.pid}/task/${window.pid}/children`, 'utf8');
+  for (const pid of children.trim().split(' ')) process.kill(Number(pid), 'SIGKILL');
+  await window.sees(/Killed/);
+  await sleep(READ_MS);
+  await type('pawl --continue');
+  await window.sees(/all eight steps passed[\s\S]*ready ·/);
+  return outputs;
 };
 
 const recordSession = async (): Promise<void> => {
   for (const theme of THEMES) {
-    const outputs = await playSession(theme);
+    const outputs = await withScope((scope) => playSession(scope, theme));
     const file = pictureFile(`session-${theme}.cast`);
-    writeFileSync(file, encodeRecording({ columns: SIZE.cols, rows: SIZE.rows, outputs }));
+    writeFileSync(file, encodeRecording({ ...SIZE, outputs }));
     console.log(file);
   }
 };
 
-const photographInspector = async (): Promise<void> => {
-  const ends: (() => Promise<void>)[] = [];
-  try {
-    const inspected = await inspect({ after: (end) => void ends.push(end) });
-    const { page } = await inspected.open('day', await storeDay(inspected.folder));
-    await page.setViewportSize({ width: 1100, height: 620 });
-    for (const theme of THEMES) {
-      await page.emulateMedia({ colorScheme: theme });
-      const file = pictureFile(`inspector-${theme}.png`);
-      await page.screenshot({ path: file });
-      console.log(file);
-    }
-  } finally {
-    for (const end of ends.toReversed()) await end();
+const photographInspector = async (scope: TestScope): Promise<void> => {
+  const inspected = await inspect(scope);
+  const { page } = await inspected.open('day', await storeDay(inspected.folder));
+  await page.setViewportSize({ width: 1100, height: 620 });
+  for (const theme of THEMES) {
+    await page.emulateMedia({ colorScheme: theme });
+    const file = pictureFile(`inspector-${theme}.png`);
+    await page.screenshot({ path: file });
+    console.log(file);
   }
 };
 
 const asked = process.argv.slice(2);
 if (asked.length === 0 || asked.includes('session')) await recordSession();
-if (asked.length === 0 || asked.includes('inspector')) await photographInspector();
+if (asked.length === 0 || asked.includes('inspector')) await withScope(photographInspector);

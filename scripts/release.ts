@@ -4,10 +4,10 @@
  * workflow runs it after all tests. npm adds a signed statement of where the package was built
  * (provenance).
  */
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { describePackage, releaseFaults } from './release/faults.js';
+import { releaseFaults } from './release/faults.js';
 
 const { values } = parseArgs({
   options: { tag: { type: 'string' }, publish: { type: 'boolean', default: false } },
@@ -16,33 +16,22 @@ const { values } = parseArgs({
 /** What is published; `npm run pack` has made it. */
 const PACKAGE = 'dist/package';
 
-const run = (program: string, words: readonly string[], cwd = '.'): string => {
-  const { status, stdout, stderr } = spawnSync(program, words, {
-    cwd,
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  });
-  if (status !== 0) throw new Error(`${program} ${words.join(' ')} failed:\n${stderr}`);
-  return stdout;
-};
+const npm = (...words: readonly string[]): number =>
+  spawnSync('npm', words, { cwd: PACKAGE, stdio: 'inherit' }).status ?? 1;
+
+/** Changed files, one a line. An archive of the sources has no repository to look at. */
+const changes = (): string =>
+  existsSync('.git') ? execFileSync('git', ['status', '--porcelain'], { encoding: 'utf8' }) : '';
 
 const faults = releaseFaults({
   manifest: readFileSync(`${PACKAGE}/package.json`, 'utf8'),
   changelog: readFileSync('CHANGELOG.md', 'utf8'),
   tag: values.tag ?? null,
-  // An archive of the sources has no repository to look at.
-  changes: existsSync('.git') ? run('git', ['status', '--porcelain']) : '',
+  changes: changes(),
 });
 
-console.log(
-  describePackage(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], PACKAGE)),
-);
+const packed = npm('pack', '--dry-run', '--ignore-scripts');
 for (const fault of faults) console.error(`✖ ${fault}`);
-if (faults.length > 0) process.exitCode = 1;
-else if (values.publish) {
-  const { status } = spawnSync('npm', ['publish', '--provenance', '--access', 'public'], {
-    cwd: PACKAGE,
-    stdio: 'inherit',
-  });
-  process.exitCode = status ?? 1;
-} else console.log('✔ it can be published: push the tag, the release workflow does the rest');
+if (faults.length > 0 || packed !== 0) process.exitCode = 1;
+else if (values.publish) process.exitCode = npm('publish', '--provenance', '--access', 'public');
+else console.log('✔ it can be published: push the tag, the release workflow does the rest');

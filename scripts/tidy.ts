@@ -10,14 +10,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   castFaults,
   commentFaults,
+  sequenceFaults,
   typeNameFaults,
   vagueWordFaults,
   wordFaults,
 } from './tidy/code.js';
-import { outputFaults } from './tidy/output.js';
 import { type Fault, parse } from './tidy/source.js';
-import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js';
-import { toolNameFaults } from './tidy/tool-names.js';
+import { fileNameFaults, textFaults } from './tidy/texts.js';
 import {
   circleFaults,
   exportFaults,
@@ -70,14 +69,12 @@ export const tidy = (texts: ReadonlyMap<string, string>): readonly Fault[] => {
   );
   const faults = [
     ...[...texts].flatMap(([file, text]) => textFaults(file, text)),
-    ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, texts)),
     ...sources.flatMap((source) => fileNameFaults(source, names)),
     ...sources.flatMap((source) => importFaults(source, manifests)),
     ...exportFaults(all, manifests),
     ...circleFaults(inPackages, manifests),
     ...smallFileFaults(inPackages, manifests),
-    ...inPackages.flatMap(toolNameFaults),
-    ...inPackages.flatMap(outputFaults),
+    ...inPackages.flatMap(sequenceFaults),
     ...inPackages.flatMap(castFaults),
     ...sources.flatMap(wordFaults),
     ...all.flatMap(commentFaults),

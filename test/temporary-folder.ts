@@ -32,6 +32,18 @@ export const atEnd = (scope: TestScope, end: End): void => {
   ends.push(end);
 };
 
+/** A scope that is not a test. */
+export const withScope = async <Result>(
+  work: (scope: TestScope) => Promise<Result>,
+): Promise<Result> => {
+  const hooks: (() => Promise<void>)[] = [];
+  try {
+    return await work({ after: (hook) => void hooks.push(hook) });
+  } finally {
+    for (const hook of hooks) await hook();
+  }
+};
+
 /** Processes that were told to end may still write for a moment. */
 const PATIENTLY = { recursive: true, force: true, maxRetries: 20, retryDelay: 20 } as const;
 

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import * as restate from '@restatedev/restate-sdk';
 import type { NodeSessionRecord, RecordStore } from 'pawl/engine';
 import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
-import { SessionRecords } from '../../packages/serve/src/node-runtime.js';
+import { openRecords } from '../../packages/serve/src/node-runtime.js';
 import { httpChecks } from '../../packages/serve/test/http-checks.js';
 import { keyNamed, startTestNode } from '../../packages/serve/test/node-under-test.js';
 import { streamChecks } from '../../packages/serve/test/stream-checks.js';
@@ -116,7 +116,7 @@ test('records by key answer as those on files, also of an engine that had them b
   const before = Array.from({ length: 130 }, (_, number) => recordOf(number + 1));
   await storeAsBefore(before);
   const onEngine = new StoredRecords(new SessionStore(engine.engine.ingressUrl));
-  const onFiles = await SessionRecords.open(temporaryFolder(context, 'records'), assert.fail);
+  const onFiles = await openRecords(temporaryFolder(context, 'records'), assert.fail);
   for (const record of before) await onFiles.put(record);
   const later = Array.from({ length: 40 }, (_, number) => recordOf(number + 131));
   const { requestId: _, ...unnamed } = recordOf(16);

@@ -56,18 +56,3 @@ export const releaseFaults = ({
   ] as const;
   return faults.filter(([isFault]) => isFault).map(([, text]) => text);
 };
-
-type Packed = {
-  readonly filename: string;
-  readonly entryCount: number;
-  readonly size: number;
-  readonly unpackedSize: number;
-};
-
-/** The result of `npm pack --json` in one line. */
-export const describePackage = (json: string): string => {
-  const [packed] = JSON.parse(json) as readonly Packed[]; // npm's own words
-  if (packed === undefined) throw new Error('npm packed nothing');
-  const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
-  return `${packed.filename}: ${packed.entryCount} files, ${megabytes(packed.size)}, unpacked ${megabytes(packed.unpackedSize)}`;
-};

@@ -77,21 +77,6 @@ export const sourceAddress = (root: string): Plugin => ({
   },
 });
 
-/** Node takes a reporter as the default export of a module. */
-const reporterEntry: Plugin = {
-  name: 'reporter-entry',
-  setup(builder) {
-    builder.onResolve({ filter: /^test-reporter$/ }, ({ path: name }) => ({
-      path: name,
-      namespace: 'entry',
-    }));
-    builder.onLoad({ filter: /./, namespace: 'entry' }, () => ({
-      contents: `export { writeOutcomes as default } from ${JSON.stringify(REPORTER)};`,
-      resolveDir: path.dirname(REPORTER),
-    }));
-  },
-};
-
 const isRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
@@ -128,10 +113,14 @@ export const compileTests = async (
   const compiled = async () => {
     const { metafile } = await build({
       absWorkingDir: root,
-      entryPoints: [...new Set([...files, ...guard]), 'test-reporter'],
+      entryPoints: [
+        ...[...new Set([...files, ...guard])].map((file) => ({
+          in: file,
+          out: file.replace(/\.ts$/, ''),
+        })),
+        { in: REPORTER, out: 'test-reporter' },
+      ],
       outdir: folder,
-      outbase: root,
-      entryNames: '[dir]/[name]',
       chunkNames: 'shared/[name]-[hash]',
       bundle: true,
       splitting: true,
@@ -144,7 +133,7 @@ export const compileTests = async (
       sourcesContent: false,
       metafile: true,
       define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
-      plugins: [workspacePackages(root), reporterEntry, sourceAddress(root)],
+      plugins: [workspacePackages(root), sourceAddress(root)],
       logLevel: 'silent',
     });
     return metafile;

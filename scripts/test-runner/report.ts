@@ -20,28 +20,18 @@ const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 const withNewline = (text: string): string =>
   text === '' || text.endsWith('\n') ? text : `${text}\n`;
 
-const countsOf = ({ tests, suites, fault }: FileResult): Counts => {
+/** A file with a fault counts as a failed test more. */
+export const addCounts = (results: readonly FileResult[]): Counts => {
+  const tests = results.flatMap((result) => result.tests);
   const count = (type: string): number => tests.filter((test) => test.type === type).length;
   return {
     passed: count('passed'),
-    failed: count('failed') + (fault === null ? 0 : 1),
+    failed: count('failed') + results.filter(({ fault }) => fault !== null).length,
     skipped: count('skipped'),
     todo: count('todo'),
-    suites,
+    suites: results.reduce((sum, { suites }) => sum + suites, 0),
   };
 };
-
-export const addCounts = (results: readonly FileResult[]): Counts =>
-  results.map(countsOf).reduce(
-    (sum, counts) => ({
-      passed: sum.passed + counts.passed,
-      failed: sum.failed + counts.failed,
-      skipped: sum.skipped + counts.skipped,
-      todo: sum.todo + counts.todo,
-      suites: sum.suites + counts.suites,
-    }),
-    { passed: 0, failed: 0, skipped: 0, todo: 0, suites: 0 },
-  );
 
 /** The failed tests of a file and its fault, in full. */
 const describeFailures = ({ file, tests, fault }: FileResult): string =>
@@ -110,7 +100,7 @@ const leftOut = ({ file, tests }: FileResult): readonly string[] =>
 /** One file: what it printed, its failures, what it left out, and its line. */
 export const describeFile = (result: FileResult): string => {
   const { file, tests, printed, notes } = result;
-  const { failed } = countsOf(result);
+  const { failed } = addCounts([result]);
   const account = failed > 0 ? `${failed} failed, ${tests.length} tests` : `${tests.length} tests`;
   return [
     withNewline(printed),

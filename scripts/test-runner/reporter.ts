@@ -48,7 +48,10 @@ const COUNT = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.
 const encode = (line: OutcomeLine): string => `${JSON.stringify(line)}\n`;
 
 /** Node's events as lines of JSON. */
-export async function* writeOutcomes(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+// biome-ignore lint/style/noDefaultExport: node takes a reporter as the default export of a module
+export default async function* writeOutcomes(
+  events: AsyncIterable<TestEvent>,
+): AsyncGenerator<string> {
   const names: string[] = [];
   for await (const event of events) {
     if (event.type === 'test:start') {

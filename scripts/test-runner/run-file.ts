@@ -113,13 +113,9 @@ const waitFor = (child: ChildProcess, timeMaxMs: number): Promise<Ending> =>
     });
   });
 
-export type ProgramResult = {
+export type ProgramResult = Pick<FileResult, 'printed' | 'notes' | 'durationMs' | 'cpuMs'> & {
   readonly lines: readonly OutcomeLine[];
   readonly ending: Ending;
-  readonly printed: string;
-  readonly notes: readonly string[];
-  readonly durationMs: number;
-  readonly cpuMs: number;
   readonly processId: number | null;
 };
 

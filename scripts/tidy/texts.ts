@@ -73,23 +73,3 @@ export const fileNameFaults = (
         text: `a comment names ${name}: there is no such file`,
       })),
   );
-
-/** The import of a program in a string, which a test bundles with the root as its folder. */
-const IMPORT_FROM_ROOT = /from '\.\/(packages\/[\w./-]+\.ts)'/g;
-
-/** Code in strings is checked by no compiler: what it imports must exist. */
-export const codeInStringFaults = (
-  file: string,
-  text: string,
-  texts: ReadonlyMap<string, string>,
-): readonly Fault[] =>
-  text.split('\n').flatMap((content, index) =>
-    [...content.matchAll(IMPORT_FROM_ROOT)]
-      .map(([, imported = '']) => imported)
-      .filter((imported) => !texts.has(imported))
-      .map((imported) => ({
-        file,
-        line: index + 1,
-        text: `code in a string imports ${imported}: no such file`,
-      })),
-  );

@@ -101,10 +101,8 @@ describe('a release', () => {
       write(MANIFEST);
       const fine = release('--tag', 'v1.2.3');
       assert.equal(fine.status, 0, fine.stderr);
-      assert.match(
-        fine.stdout,
-        /^sample-1\.2\.3\.tgz: \d+ files, [\d.]+ MB, unpacked [\d.]+ MB\n✔ it can be published/,
-      );
+      assert.match(fine.stderr, /package\.json[\s\S]*total files: +\d/);
+      assert.match(fine.stdout, /✔ it can be published/);
       write({ ...MANIFEST, repository: undefined });
       const refused = release('--tag', 'v9.9.9', '--publish');
       assert.equal(refused.status, 1);

@@ -205,7 +205,8 @@ class JournaledAsker implements Asker {
     const goesOn = state.name !== 'Ended' || (limits !== undefined && canGoOn(state));
     const started = await attempt(async () => {
       const { settings } = journal.header;
-      refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
+      const chosen = { limits: readRunLimits({ ...settings.limits, ...limits }) };
+      if (goesOn) refuseUnpriced(this.#models, chosen);
       if (goesOn) this.#refuseOtherPolicy(settings);
       if (goesOn) await verifyInputs(settings, this.#options.journals.blobs);
       // a finished run needs no environment that works

@@ -92,7 +92,11 @@ test('a limit in dollars is refused without prices, in a new run and in one that
   const again = await createAsker({ model: notingModel(script), journals, environments }).resume(
     priced.run.id,
   );
+  await again.outcome;
   await again.close();
+  const ended = await asker.resume(priced.run.id); // is only read, and asks no model
+  assert.equal((await ended.outcome).status, 'answered');
+  await ended.close();
 });
 
 test('a run that can not go on leaves its journal free', async (context) => {

@@ -27,11 +27,9 @@ import {
   inputSchema,
   newSessionSchema,
   pageSchema,
-  readFork,
   readInput,
-  readNewSession,
-  readPage,
   readRequestId,
+  readShape,
 } from './request-shapes.js';
 import type { ServedSessions } from './served-sessions.js';
 
@@ -172,7 +170,7 @@ class Answers {
   ): Promise<void> {
     const { host, names, keys, audit, use, routes } = this.#options;
     checkHostAndOrigin(incoming.headers, { host, port: this.port, names });
-    const [path = '', search = ''] = (incoming.url ?? '').split('?', 2);
+    const [path = '', ...search] = (incoming.url ?? '').split('?');
     if (path === '/health') {
       setRoute(path);
       return this.#health(outgoing);
@@ -180,7 +178,7 @@ class Answers {
     const key = admitKey(incoming.headers, keys(), use);
     const { route, path: template, sessionId } = findRoute(method, path);
     setRoute(template);
-    const query = readQuery(search, Object.keys(route.query?.entries ?? {}));
+    const query = readQuery(search.join('?'), Object.keys(route.query?.entries ?? {}));
     const requestId = method === 'POST' ? readRequestId(incoming.headers['idempotency-key']) : null;
     const body = route.body === undefined ? null : await readBody(incoming, outgoing, key);
     const exchange = { key, sessionId, query, requestId, body, incoming, outgoing };
@@ -269,13 +267,14 @@ export const routes: Readonly<Record<string, Route>> = {
     body: newSessionSchema,
     beginsWork: 'yes',
     answer: async ({ sessions }, { key, body, requestId }) =>
-      sessions.create(key, readNewSession(body), requestId),
+      sessions.create(key, readShape(newSessionSchema, body), requestId),
   },
   'GET /v1/sessions': {
     about: 'Lists the sessions of the key in pages, the newest first.',
     status: 200,
     query: pageSchema,
-    answer: async ({ sessions }, { key, query }) => sessions.list(key, readPage(query)),
+    answer: async ({ sessions }, { key, query }) =>
+      sessions.list(key, readShape(pageSchema, query)),
   },
   'GET /v1/sessions/ID': {
     about: 'Tells where a session stands, what it cost, and what it waits for.',
@@ -309,7 +308,7 @@ export const routes: Readonly<Record<string, Route>> = {
     body: forkSchema,
     beginsWork: 'yes',
     answer: async ({ sessions }, { key, sessionId, body, requestId }) =>
-      sessions.fork(key, sessionId, readFork(body).seq, requestId),
+      sessions.fork(key, sessionId, readShape(forkSchema, body).seq, requestId),
   },
   'POST /v1/sessions/ID/close': {
     about: 'Closes a session, and removes its worktree if nothing is lost by it.',
@@ -351,10 +350,14 @@ export const routes: Readonly<Record<string, Route>> = {
   },
 };
 
-/** The parameters of an address. Throws an ApiFault for one that the route does not know. */
+/** The parameters of an address. Throws an ApiFault for one that is unknown or given twice. */
 const readQuery = (search: string, known: readonly string[]): Readonly<Record<string, string>> => {
   const query = new URLSearchParams(search);
-  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  const names = [...query.keys()];
+  const unknown = names.find((name) => !known.includes(name));
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (unknown === undefined && twice !== undefined)
+    throw new ApiFault('badRequest', `The parameter ${twice} is given twice. Give it once.`);
   if (unknown === undefined) return Object.fromEntries(query);
   const takes = known.length === 0 ? 'no parameters' : known.join(', ');
   throw new ApiFault('badRequest', `This address takes ${takes}; not ${unknown.slice(0, 50)}.`);

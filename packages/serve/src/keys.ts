@@ -97,7 +97,7 @@ export const amount = v.pipe(
   v.finite('must be a number'),
   v.gtValue(0, 'must be above 0'),
 );
-const count = wholeNumber(Number.MAX_SAFE_INTEGER);
+export const count = wholeNumber(Number.MAX_SAFE_INTEGER);
 const absolutePath = v.pipe(v.string(), v.regex(/^\//, 'must be an absolute path'));
 const LABELS_MAX = 20;
 /** A client names a repository by it, and worktrees begin with it. */
@@ -190,13 +190,17 @@ const findRepeated = (text: string): string | undefined => {
   return undefined;
 };
 
+/** The fields that have a value. */
+export const definedFields = <T extends object>(
+  fields: T,
+): { [K in keyof T]?: Exclude<T[K], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T; // the same fields
+
 const spendingLimits = (
   usd: number | undefined,
   tokens: number | undefined,
 ): SpendingLimits | undefined =>
-  usd === undefined && tokens === undefined
-    ? undefined
-    : { ...(usd === undefined ? {} : { usd }), ...(tokens === undefined ? {} : { tokens }) };
+  usd === undefined && tokens === undefined ? undefined : definedFields({ usd, tokens });
 
 /** The rights of a key, without the fields that its file leaves out. */
 const rightsIn = (written: WrittenKey): Partial<ServeKey> => {
@@ -206,16 +210,15 @@ const rightsIn = (written: WrittenKey): Partial<ServeKey> => {
     folders: folders ?? [],
     repositories: new Map(Object.entries(repositories ?? {})),
   };
-  const rights = {
+  return definedFields({
     places: isTenant ? places : undefined,
     models,
     preset: written.preset ?? (isTenant ? 'ci' : undefined),
     perSession: spendingLimits(written.usdPerSession, written.tokensPerSession),
     perDay: spendingLimits(written.usdPerDay, written.tokensPerDay),
     labels,
-    isOperator: operator === true ? 'yes' : undefined,
-  };
-  return Object.fromEntries(Object.entries(rights).filter(([, value]) => value !== undefined));
+    isOperator: operator === true ? ('yes' as const) : undefined,
+  });
 };
 
 /** Why a tenant can't have this preset; null if it can. */
@@ -245,14 +248,12 @@ export const readKeys = (text: string): ReadKeys => {
   });
   const fault = keys.map(presetFault).find((one) => one !== null);
   if (fault !== undefined && fault !== null) return invalid(fault);
-  const twice = keys.find(
-    ({ name }, index) => keys.findIndex((other) => other.name === name) !== index,
-  );
+  const findTwice = (isSame: (one: ServeKey, other: ServeKey) => boolean) =>
+    keys.find((key, index) => keys.slice(0, index).some((other) => isSame(key, other)));
+  const twice = findTwice((one, other) => one.name === other.name);
   if (twice !== undefined)
     return invalid(`two keys have the name ${twice.name}: their sessions would be shared`);
-  const same = keys.find(
-    ({ digest }, index) => keys.findIndex((other) => other.digest.equals(digest)) !== index,
-  );
+  const same = findTwice((one, other) => one.digest.equals(other.digest));
   return same === undefined
     ? { kind: 'ok', keys }
     : invalid(`the key ${same.name} has the token of another key`);
@@ -321,19 +322,23 @@ export class KeyUse {
    */
   async withinSessionLimit<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
     const use = this.#getUse(key);
-    const { sessions } = key.limits;
-    if (open + use.creating >= sessions)
-      throw new ApiFault(
-        'tooManySessions',
-        `The key ${key.name} has ${sessions} sessions open, its limit. Close one: POST ` +
-          '/v1/sessions/ID/close.',
-      );
+    this.refuseSessions(key, open + use.creating + 1);
     use.creating += 1;
     try {
       return await work();
     } finally {
       use.creating -= 1;
     }
+  }
+
+  /** Throws if the key may not have so many sessions open. */
+  refuseSessions({ name, limits: { sessions } }: ServeKey, open: number): void {
+    if (open > sessions)
+      throw new ApiFault(
+        'tooManySessions',
+        `The key ${name} has ${sessions} sessions open, its limit. Close one: POST ` +
+          '/v1/sessions/ID/close.',
+      );
   }
 
   /** Counts a stream until the returned function is called. */

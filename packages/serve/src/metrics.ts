@@ -141,66 +141,38 @@ const escapeValue = (value: string): string =>
 /** Upper bounds in seconds, as the convention for `http.server.request.duration` advises. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
-type Histogram = { readonly labels: Labels; readonly counts: number[]; count: number; sum: number };
-
-/** All counts of one name, by their labels. */
+/** All numbers of one name. */
 class Family {
   readonly #name: string;
-  readonly #kind: 'counter' | 'histogram';
   readonly #head: string;
-  readonly #counters = new Map<string, number>();
-  readonly #histograms = new Map<string, Histogram>();
+  /** By what follows the name in their lines. */
+  readonly #values = new Map<string, number>();
 
   constructor(name: string, kind: 'counter' | 'histogram', help: string, unit?: 'seconds') {
     this.#name = name;
-    this.#kind = kind;
     const unitLine = unit === undefined ? '' : `# UNIT ${name} ${unit}\n`;
     this.#head = `# TYPE ${name} ${kind}\n${unitLine}# HELP ${name} ${help}\n`;
   }
 
   add(labels: Labels, amount = 1): void {
-    const key = labelsText(labels);
-    this.#counters.set(key, (this.#counters.get(key) ?? 0) + amount);
+    this.#add('_total', labels, amount);
   }
 
   observe(labels: Labels, seconds: number): void {
-    const key = labelsText(labels);
-    const histogram = this.#histograms.get(key) ?? {
-      labels,
-      counts: SECONDS.map(() => 0),
-      count: 0,
-      sum: 0,
-    };
-    this.#histograms.set(key, histogram);
-    histogram.count += 1;
-    histogram.sum += seconds;
-    for (const [index, bound] of SECONDS.entries())
-      if (seconds <= bound) histogram.counts[index] = (histogram.counts[index] ?? 0) + 1;
+    for (const bound of SECONDS)
+      this.#add('_bucket', { ...labels, le: String(bound) }, seconds <= bound ? 1 : 0);
+    this.#add('_bucket', { ...labels, le: '+Inf' }, 1);
+    this.#add('_count', labels, 1);
+    this.#add('_sum', labels, seconds);
+  }
+
+  #add(part: string, labels: Labels, amount: number): void {
+    const key = `${part}${labelsText(labels)}`;
+    this.#values.set(key, (this.#values.get(key) ?? 0) + amount);
   }
 
   text(): string {
-    return this.#head + (this.#kind === 'counter' ? this.#countersText() : this.#histogramsText());
-  }
-
-  #countersText(): string {
-    return [...this.#counters]
-      .map(([labels, value]) => `${this.#name}_total${labels} ${value}\n`)
-      .join('');
-  }
-
-  #histogramsText(): string {
-    return [...this.#histograms]
-      .map(([key, { labels, counts, count, sum }]) =>
-        [
-          ...SECONDS.map((bound, index) => this.#bucket(labels, String(bound), counts[index] ?? 0)),
-          this.#bucket(labels, '+Inf', count),
-          `${this.#name}_count${key} ${count}\n${this.#name}_sum${key} ${sum}\n`,
-        ].join(''),
-      )
-      .join('');
-  }
-
-  #bucket(labels: Labels, bound: string, count: number): string {
-    return `${this.#name}_bucket${labelsText({ ...labels, le: bound })} ${count}\n`;
+    const lines = [...this.#values].map(([key, value]) => `${this.#name}${key} ${value}\n`);
+    return this.#head + lines.join('');
   }
 }

@@ -99,13 +99,6 @@ export type SharedRuntime = LastingRuntime & {
   charge(key: string, asked: DayCharge): Promise<DayCharged>;
 };
 
-const sessionPlaces = (runtime: SharedRuntime, node: string): SessionPlaces => ({
-  node,
-  nodeOf: async (sessionId) => (await runtime.whereIs(sessionId)).node,
-  isUp: async (other) => other === node || runtime.isUp(other),
-  moveHere: (sessionId) => runtime.move(sessionId, node),
-});
-
 /** What the session of a wish is created with: settings and all that the operator chose. */
 type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
@@ -133,7 +126,12 @@ export const sharedSessions = (
   node: string,
 ): NodeRuntime => ({
   ...lastingSessions(runtime, prepare),
-  places: sessionPlaces(runtime, node),
+  places: {
+    node,
+    nodeOf: async (sessionId) => (await runtime.whereIs(sessionId)).node,
+    isUp: async (other) => other === node || runtime.isUp(other),
+    moveHere: (sessionId) => runtime.move(sessionId, node),
+  },
   records: runtime.records,
 });
 
@@ -176,8 +174,13 @@ const recordSchema = v.object({
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
 export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
 
-/** Questions about the records. On an engine no answer reads those of all sessions. */
-type RecordQueries = {
+/**
+ * On an engine no answer reads the records of all sessions. Each change is durable when its promise
+ * resolves.
+ */
+export type RecordStore = {
+  get(sessionId: string): Promise<NodeSessionRecord | undefined>;
+  put(record: NodeSessionRecord): Promise<void>;
   /** At most `limit` of a key, the newest first, older than the session `before`. */
   ofKey(key: string, before: string | null, limit: number): Promise<readonly NodeSessionRecord[]>;
   countOpen(key: string): Promise<number>;
@@ -187,91 +190,55 @@ type RecordQueries = {
   createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined>;
 };
 
-/** Each change is durable when its promise resolves. */
-export type RecordStore = RecordQueries & {
-  get(sessionId: string): Promise<NodeSessionRecord | undefined>;
-  put(record: NodeSessionRecord): Promise<void>;
-};
-
 const BYTES_MAX = 1024 * 1024;
 
 /** Whether a stored value is a whole record. It keeps fields that this version does not know. */
 export const isRecord = (stored: unknown): stored is NodeSessionRecord =>
   v.is(recordSchema, stored);
 
-/** The records of a folder. One process at a time writes there, and holds them in memory. */
-export class SessionRecords implements RecordStore {
-  readonly #folder: string;
-  readonly #all = new Map<string, NodeSessionRecord>();
-
-  private constructor(folder: string) {
-    this.#folder = folder;
+/**
+ * The records of a folder. One process at a time writes there, and holds them in memory. `report`
+ * gets the ones that can't be read: their sessions are unknown to every key.
+ */
+export const openRecords = async (
+  folder: string,
+  report: (fault: Error) => void,
+): Promise<RecordStore> => {
+  const all = new Map<string, NodeSessionRecord>();
+  const names = await readdir(folder).catch(() => []); // none yet
+  for (const name of names.filter((one) => one.endsWith('.json')).sort()) {
+    const file = path.join(folder, name);
+    const text = await readTextOrEmpty(file, BYTES_MAX);
+    const parsed = attemptNow((): unknown => JSON.parse(text));
+    const record = parsed.kind === 'done' && isRecord(parsed.value) ? parsed.value : null;
+    if (record !== null && name === `${record.sessionId}.json`) all.set(record.sessionId, record);
+    else
+      report(
+        new Error(
+          `${file} is no record of a session, and is left out: no key can use the session.`,
+        ),
+      );
   }
-
-  /**
-   * Reads all records. `report` gets the ones that can't be read: their sessions are unknown to
-   * every key.
-   */
-  static async open(folder: string, report: (fault: Error) => void): Promise<SessionRecords> {
-    const records = new SessionRecords(folder);
-    const names = await readdir(folder).catch(() => []); // none yet
-    for (const name of names.filter((one) => one.endsWith('.json')).sort()) {
-      const file = path.join(folder, name);
-      const text = await readTextOrEmpty(file, BYTES_MAX);
-      const parsed = attemptNow((): unknown => JSON.parse(text));
-      const record = parsed.kind === 'done' && isRecord(parsed.value) ? parsed.value : null;
-      if (record !== null && name === `${record.sessionId}.json`)
-        records.#all.set(record.sessionId, record);
-      else
-        report(
-          new Error(
-            `${file} is no record of a session, and is left out: no key can use the session.`,
-          ),
-        );
-    }
-    return records;
-  }
-
-  async get(sessionId: string): Promise<NodeSessionRecord | undefined> {
-    return this.#all.get(sessionId);
-  }
-
-  async ofKey(
-    key: string,
-    before: string | null,
-    limit: number,
-  ): Promise<readonly NodeSessionRecord[]> {
-    const older = this.#find(key, ({ sessionId }) => before === null || sessionId < before);
-    return older.sort((left, right) => (left.sessionId < right.sessionId ? 1 : -1)).slice(0, limit);
-  }
-
-  async countOpen(key: string): Promise<number> {
-    return this.#find(key, ({ isOpen }) => isOpen).length;
-  }
-
-  async inWorktree(key: string, path: string): Promise<readonly NodeSessionRecord[]> {
-    return this.#find(
-      key,
-      ({ workspace }) => workspace.kind === 'worktree' && workspace.path === path,
-    );
-  }
-
-  async createdBy(key: string, requestId: string): Promise<NodeSessionRecord | undefined> {
-    return this.#find(key, (record) => record.requestId === requestId)[0];
-  }
-
-  async put(record: NodeSessionRecord): Promise<void> {
-    const { sessionId } = record;
-    const file = path.join(this.#folder, `${sessionId}.json`);
-    await writePrivate(file, `${JSON.stringify(record)}\n`);
-    this.#all.set(sessionId, record);
-  }
-
-  /** Of 20,000 records in memory this takes about a millisecond. */
-  #find(key: string, isAsked: (record: NodeSessionRecord) => boolean): NodeSessionRecord[] {
-    return [...this.#all.values()].filter((record) => record.key === key && isAsked(record));
-  }
-}
+  // of 20,000 records in memory this takes about a millisecond
+  const find = (key: string, isAsked: (record: NodeSessionRecord) => boolean) =>
+    [...all.values()].filter((record) => record.key === key && isAsked(record));
+  return {
+    get: async (sessionId) => all.get(sessionId),
+    async put(record) {
+      const file = path.join(folder, `${record.sessionId}.json`);
+      await writePrivate(file, `${JSON.stringify(record)}\n`);
+      all.set(record.sessionId, record);
+    },
+    ofKey: async (key, before, limit) =>
+      find(key, ({ sessionId }) => before === null || sessionId < before)
+        .sort((left, right) => (left.sessionId < right.sessionId ? 1 : -1))
+        .slice(0, limit),
+    countOpen: async (key) => find(key, ({ isOpen }) => isOpen).length,
+    inWorktree: async (key, folder) =>
+      find(key, ({ workspace }) => workspace.kind === 'worktree' && workspace.path === folder),
+    createdBy: async (key, requestId) => find(key, (record) => record.requestId === requestId)[0],
+  };
+};
 
 // ---- Options of a node on an engine ----
 

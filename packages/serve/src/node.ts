@@ -14,7 +14,7 @@ import { AuditLog } from './audit-log.js';
 import { type ApiExchange, openNodeServer } from './http.js';
 import { type KeySource, KeyUse, type ServeKey } from './keys.js';
 import { NodeMetrics } from './metrics.js';
-import { type NodeRuntime, type RecordStore, SessionRecords } from './node-runtime.js';
+import { type NodeRuntime, openRecords, type RecordStore } from './node-runtime.js';
 import {
   defaultStreamLimits,
   EventStream,
@@ -241,6 +241,6 @@ class Node {
 /** Starts a node. Rejects if it can't listen. */
 export const startNode = async (options: NodeOptions): Promise<ServingNode> => {
   const records =
-    options.runtime.records ?? (await SessionRecords.open(options.recordsFolder, options.report));
+    options.runtime.records ?? (await openRecords(options.recordsFolder, options.report));
   return new Node(options, records).start();
 };

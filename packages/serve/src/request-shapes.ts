@@ -9,7 +9,7 @@ import type { Input } from '@pawl/agent/ports/session';
 import { checkInput } from '@pawl/agent/session/outside-values';
 import * as v from 'valibot';
 import { ApiFault } from './api-fault.js';
-import { amount, firstIssue, type Labels, labelsSchema, type ServeKey } from './keys.js';
+import { amount, count, firstIssue, type Labels, labelsSchema, type ServeKey } from './keys.js';
 
 const TEXT_MAX = 4_096;
 const words = v.pipe(
@@ -54,9 +54,7 @@ export const newSessionSchema = v.strictObject({
 
 export type NewSessionRequest = v.InferOutput<typeof newSessionSchema>;
 
-export const forkSchema = v.strictObject({
-  seq: v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1, 'must be at least 1')),
-});
+export const forkSchema = v.strictObject({ seq: count });
 
 /**
  * Which sessions of a list: at most `limit`, older than `before`; null: the newest. `label`: only
@@ -86,21 +84,16 @@ export const pageSchema = v.strictObject({
 
 export type ListedPage = v.InferOutput<typeof pageSchema>;
 
-/** Checks a body. Throws an ApiFault that names the wrong field. */
-const readWith = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferOutput<S> => {
+/** Checks a body, or the parameters of an address. */
+export const readShape = <S extends v.GenericSchema>(
+  schema: S,
+  body: unknown,
+): v.InferOutput<S> => {
   const parsed = v.safeParse(schema, body);
   if (parsed.success) return parsed.output;
   const issue = firstIssue(parsed.issues, 'the body');
   throw new ApiFault('badRequest', `${issue}. docs/build/serve.md has an example of each request.`);
 };
-
-export const readNewSession = (body: unknown): NewSessionRequest =>
-  readWith(newSessionSchema, body);
-
-export const readPage = (query: Readonly<Record<string, string>>): ListedPage =>
-  readWith(pageSchema, query);
-
-export const readFork = (body: unknown): { readonly seq: number } => readWith(forkSchema, body);
 
 /** The events that a client may send; null for those that it may not, with what to do instead. */
 const inputRules: Readonly<Record<UserEvent['type'], null | string>> = {

@@ -18,7 +18,13 @@ import { findWhole } from '@pawl/agent/session/rewind';
 import { reasonText } from '@pawl/agent/session/session';
 import { ApiFault, toApiFault } from './api-fault.js';
 import type { AuditLog } from './audit-log.js';
-import type { KeyUse, Labels, ServeKey, SpendingLimits } from './keys.js';
+import {
+  definedFields,
+  type KeyUse,
+  type Labels,
+  type ServeKey,
+  type SpendingLimits,
+} from './keys.js';
 import type {
   NodeRuntime,
   NodeSessionRecord,
@@ -59,22 +65,16 @@ const isRemovedWorktree = (workspace: NodeWorkspace): boolean =>
 
 /** One method a request; then what they share. */
 export class ServedSessions {
+  readonly #parts: ServedParts;
   readonly #runtime: NodeRuntime;
   readonly #records: RecordStore;
-  readonly #workspaces: NodeWorkspaces;
   readonly #open: OpenSessions;
-  readonly #use: KeyUse;
-  readonly #audit: AuditLog;
-  readonly #spending: SpendingStore | undefined;
 
-  constructor({ runtime, records, workspaces, open, use, audit, spending }: ServedParts) {
-    this.#runtime = runtime;
-    this.#records = records;
-    this.#workspaces = workspaces;
-    this.#open = open;
-    this.#use = use;
-    this.#audit = audit;
-    this.#spending = spending;
+  constructor(parts: ServedParts) {
+    this.#parts = parts;
+    this.#runtime = parts.runtime;
+    this.#records = parts.records;
+    this.#open = parts.open;
   }
 
   /**
@@ -112,7 +112,7 @@ export class ServedSessions {
   ): Promise<object> {
     const choices = chooseForKey(key, request);
     const labels = joinLabels(key, request);
-    const workspaces = this.#workspaces.forKey(key);
+    const workspaces = this.#parts.workspaces.forKey(key);
     const workspace = await workspaces.prepare(request.workspace);
     const record = {
       version: 1 as const,
@@ -132,6 +132,7 @@ export class ServedSessions {
       );
       const id = requestId === null ? {} : { requestId };
       await this.#records.put({ ...record, sessionId, isOpen: true, ...id });
+      await this.#refuseMore(key);
       await this.#open.attend(sessionId);
       return this.describe(key, sessionId);
     });
@@ -149,7 +150,12 @@ export class ServedSessions {
   }
 
   async #withinLimit<T>(key: ServeKey, open: () => Promise<T>): Promise<T> {
-    return this.#use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
+    return this.#parts.use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
+  }
+
+  /** Nodes that share sessions may open some at once: each looks again when its own is counted. */
+  async #refuseMore(key: ServeKey): Promise<void> {
+    this.#parts.use.refuseSessions(key, await this.#records.countOpen(key.name));
   }
 
   /**
@@ -285,13 +291,14 @@ export class ServedSessions {
    * accepted before is answered as it was then.
    */
   async #refuseUnpaid(key: ServeKey, sessionId: string, input: Input): Promise<void> {
-    if (this.#spending === undefined || key.perDay === undefined || !asksModel(input)) return;
+    const { spending } = this.#parts;
+    if (spending === undefined || key.perDay === undefined || !asksModel(input)) return;
     await this.#record(key, sessionId);
     const { header, seq, state } = await this.#runtime.state(sessionId);
     const { contextTokens, settings } = state.session;
     // of another model, which has taken over, the prices are not known here
     const prices = settings.model === header.settings.model ? header.prices : null;
-    const meter = { store: this.#spending, now: () => systemClock.now() };
+    const meter = { store: spending, now: () => systemClock.now() };
     const fault = await findSpentDay(meter, key, { contextTokens, prices });
     if (fault === null) return;
     const { clientRequestId: id } = input;
@@ -314,7 +321,13 @@ export class ServedSessions {
       const open = async (): Promise<void> => {
         await this.#restoreWorkspace(key, record);
         await this.#open.open(sessionId, key.name);
-        if (!record.isOpen) await this.#update(sessionId, { isOpen: true });
+        if (record.isOpen) return;
+        await this.#update(sessionId, { isOpen: true });
+        const counted = await attempt(() => this.#refuseMore(key));
+        if (counted.kind === 'done') return;
+        await this.#open.close(sessionId);
+        await this.#update(sessionId, { isOpen: false });
+        throw counted.fault;
       };
       await (record.isOpen ? open() : this.#withinLimit(key, open));
     });
@@ -329,7 +342,7 @@ export class ServedSessions {
     { sessionId, workspace }: NodeSessionRecord,
   ): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
-    const workspaces = this.#workspaces.forKey(key);
+    const workspaces = this.#parts.workspaces.forKey(key);
     if (otherNode !== null && !isRemovedWorktree(workspace))
       return workspaces.refuseTaken(workspace);
     // The same object, if nothing had to be made.
@@ -392,7 +405,7 @@ export class ServedSessions {
     if (sharing.some(({ isOpen }) => isOpen)) return keep('another open session works in it');
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null) return keep(`it is on the node ${otherNode}`);
-    const released = await this.#workspaces.forKey(key).release(workspace);
+    const released = await this.#parts.workspaces.forKey(key).release(workspace);
     if (released.kind === 'removed')
       await this.#updateWorkspace(key.name, { ...workspace, state: 'removed' });
     return released;
@@ -418,7 +431,7 @@ export class ServedSessions {
       if (otherNode === null && record.isOpen) await this.#open.close(sessionId);
       const { seq } = await this.#runtime.state(sessionId);
       const past = await collectPastWork(this.#runtime.read(sessionId, 1), seq);
-      const { workspace: fresh, setAside } = await this.#workspaces
+      const { workspace: fresh, setAside } = await this.#parts.workspaces
         .forKey(key)
         .renew(gone, past.commits);
       // Not before: a session that can't get a workspace here stays where it is.
@@ -461,7 +474,7 @@ export class ServedSessions {
       return null;
     };
     // Without its workspace it stays closed, and what there is can be read all the same.
-    if (isOpen && rests) await attempt(() => this.#audit.around(request, open));
+    if (isOpen && rests) await attempt(() => this.#parts.audit.around(request, open));
     const feed = isOpen ? await this.#open.follow(sessionId) : this.#open.feed(sessionId);
     return { feed, lastSeq, read: (from) => this.#runtime.read(sessionId, from) };
   }
@@ -506,7 +519,7 @@ export class ServedSessions {
   async #hasWorkspace({ sessionId, workspace }: NodeSessionRecord): Promise<boolean> {
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null) return this.#runtime.places?.isUp(otherNode) ?? false;
-    return isRemovedWorktree(workspace) || this.#workspaces.isPresent(workspace);
+    return isRemovedWorktree(workspace) || this.#parts.workspaces.isPresent(workspace);
   }
 }
 
@@ -542,8 +555,7 @@ const lowerLimits = (
   const lower = (limit: number | undefined, wish: Limit | undefined): Limit | undefined =>
     limit === undefined || (typeof wish === 'number' && wish < limit) ? wish : limit;
   const spending = { usd: lower(usd, limits.usd), tokens: lower(tokens, limits.tokens) };
-  const known = Object.entries(spending).filter(([, limit]) => limit !== undefined);
-  return { ...limits, ...Object.fromEntries(known) };
+  return { ...limits, ...definedFields(spending) };
 };
 
 /** What a session of the key gets: a client can only choose what the operator has allowed. */

@@ -36,9 +36,8 @@ export type WorkspaceOptions = KeyPlaces & {
   readonly signal: AbortSignal;
 };
 
-export type WantedWorkspace =
-  | { readonly folder: string }
-  | { readonly repository: string; readonly commit: string };
+type WantedWorktree = { readonly repository: string; readonly commit: string };
+export type WantedWorkspace = { readonly folder: string } | WantedWorktree;
 
 /** Fate of the workspace of a closed session. */
 export type ReleasedWorkspace =
@@ -186,13 +185,7 @@ export class NodeWorkspaces {
     );
   }
 
-  async #newWorktree({
-    repository,
-    commit,
-  }: {
-    repository: string;
-    commit: string;
-  }): Promise<NodeWorkspace> {
+  async #newWorktree({ repository, commit }: WantedWorktree): Promise<NodeWorkspace> {
     const { repositories, dataFolder } = this.#options;
     if (!repositories.has(repository))
       throw new ApiFault(
@@ -205,13 +198,8 @@ export class NodeWorkspaces {
       await realpath(dataFolder),
       `${repository}-${randomBytes(6).toString('hex')}`,
     );
-    const worktree: Worktree = {
-      kind: 'worktree',
-      path: folder,
-      repository,
-      commit,
-      state: 'present',
-    };
+    const where = { kind: 'worktree', path: folder, repository } as const;
+    const worktree: Worktree = { ...where, commit, state: 'present' };
     const place = this.#worktreePlace(worktree);
     this.#refuseShared(place);
     const hash = await resolveCommit(place, commit);

@@ -179,6 +179,8 @@ const inputs: readonly HttpCheck[] = [
       for (const [query, message] of [
         ['limit=0', /limit: must be a number from 1 to 1000/],
         ['limit=5000', /limit/],
+        ['limit=1?0', /limit: must be a number/],
+        ['label=a=b&label=c=d', /label is given twice/],
         ['page=2', /takes limit, before, label; not page/],
       ] as const) {
         const listed = await client.ask('GET', `/v1/sessions?${query}`);

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { until } from '../../../test/until.js';
+import { openRecords, type RecordStore } from '../src/node-runtime.js';
 import { httpChecks } from './http-checks.js';
 import { makeLocalNode } from './local-node-runtime.js';
-import { keyNamed, startTestNode } from './node-under-test.js';
+import { keyNamed, type NodeUnderTest, startTestNode } from './node-under-test.js';
 import { streamChecks } from './stream-checks.js';
 
 /** The HTTP API over the runtime inside one process, with journals on disk. */
@@ -89,4 +90,55 @@ test('http: a session that an input opens again right after its close counts for
   assert.deepEqual([other.status, other.body.error?.code], [429, 'tooManySessions']);
   gates.get('open')?.();
   await sending;
+});
+
+test('http: two nodes that share their sessions together keep the limit of a key', async (context) => {
+  const records = await openRecords(temporaryFolder(context, 'records'), assert.fail);
+  let waiting = Number.NEGATIVE_INFINITY;
+  const shared: RecordStore = {
+    get: (id) => records.get(id),
+    put: (record) => records.put(record),
+    ofKey: (...page) => records.ofKey(...page),
+    inWorktree: (...place) => records.inWorktree(...place),
+    createdBy: (...request) => records.createdBy(...request),
+    async countOpen(key) {
+      const open = await records.countOpen(key);
+      waiting -= 1;
+      await until('both nodes have counted', () => waiting <= 0);
+      return open;
+    },
+  };
+  const nodes = await Promise.all(
+    [1, 2].map(() =>
+      startTestNode(
+        context,
+        async (world, folder) => {
+          const made = await makeLocalNode(world, folder);
+          return { ...made, runtime: { ...made.runtime, records: shared } };
+        },
+        limited,
+      ),
+    ),
+  );
+  const closed: string[] = [];
+  for (const { client, workspace } of nodes) {
+    const id = await client.create(workspace);
+    await client.ask('POST', `/v1/sessions/${id}/close`);
+    closed.push(id);
+  }
+  const ask = {
+    send: ({ client }: NodeUnderTest, index: number) =>
+      client.ask('POST', `/v1/sessions/${closed[index]}/inputs`, { type: 'CancelTurn' }),
+    create: ({ client, workspace }: NodeUnderTest) =>
+      client.ask('POST', '/v1/sessions', { workspace: { folder: workspace } }),
+  };
+  for (const how of ['send', 'create'] as const) {
+    waiting = 2;
+    const answers = await Promise.all(nodes.map(ask[how]));
+    const statuses = answers.map(({ status }) => status);
+    assert.ok(statuses.includes(429), `${how}: ${statuses}`);
+    assert.ok((await records.countOpen('one')) <= 1, how);
+    for (const [index, { client }] of nodes.entries())
+      await client.ask('POST', `/v1/sessions/${closed[index]}/close`);
+  }
 });

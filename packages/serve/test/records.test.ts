@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
-import { isRecord, SessionRecords } from '../src/node-runtime.js';
+import { isRecord, openRecords } from '../src/node-runtime.js';
 
 /** The records that say whose a session is: one that is not whole gives nobody any rights. */
 
@@ -30,7 +30,7 @@ test('a record that is cut, forged or of another session is of no session, and a
   ];
   for (const [id, content] of rows) writeFileSync(path.join(folder, `${id}.json`), content);
   const faults: string[] = [];
-  const records = await SessionRecords.open(folder, ({ message }) => void faults.push(message));
+  const records = await openRecords(folder, ({ message }) => void faults.push(message));
   for (const [id, , isWhole] of rows)
     assert.equal((await records.get(id)) !== undefined, isWhole, id);
   assert.equal(faults.length, rows.length - 1);

@@ -122,8 +122,13 @@ export type KeyReaderState = {
   /** The start of an incomplete sequence. */
   readonly pending: string;
   /** The received part of a paste; null outside of one. */
-  readonly paste: string | null;
+  readonly paste: PastedPart | null;
 };
+
+/** `tail`: the last characters of `text`, in which the end of the paste may have begun. */
+type PastedPart = { readonly text: string; readonly tail: string };
+
+const NOTHING_PASTED: PastedPart = { text: '', tail: '' };
 
 export const newKeyReader: KeyReaderState = { pending: '', paste: null };
 
@@ -137,13 +142,13 @@ export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
   let rest = before.pending + text;
   while (rest !== '' || paste !== null) {
     if (paste !== null) {
-      const read = readPaste(paste + rest);
-      if (read === null) return { reading: { pending: '', paste: paste + rest }, presses };
+      const read = readPaste(paste, rest);
+      if ('tail' in read) return { reading: { pending: '', paste: read }, presses };
       presses.push({ kind: 'paste', text: read.text });
       paste = null;
       rest = read.rest;
     } else if (rest.startsWith(PASTE_START)) {
-      paste = '';
+      paste = NOTHING_PASTED;
       rest = rest.slice(PASTE_START.length);
     } else {
       const token = nextToken(rest);
@@ -171,10 +176,20 @@ export const readSilence = (before: KeyReaderState): KeysRead => {
     : { reading: before, presses: [] };
 };
 
-const readPaste = (paste: string): { readonly text: string; readonly rest: string } | null => {
-  const end = paste.indexOf(PASTE_END);
-  if (end < 0) return null;
-  return { text: pastedText(paste.slice(0, end)), rest: paste.slice(end + PASTE_END.length) };
+/**
+ * The whole paste and what follows it, or the part so far. Only what is new is searched: a search
+ * of the whole part for each piece would take quadratic time.
+ */
+const readPaste = (
+  { text, tail }: PastedPart,
+  more: string,
+): { readonly text: string; readonly rest: string } | PastedPart => {
+  const searched = tail + more;
+  const at = searched.indexOf(PASTE_END);
+  if (at < 0) return { text: text + more, tail: searched.slice(1 - PASTE_END.length) };
+  const rest = searched.slice(at + PASTE_END.length);
+  const whole = text + more;
+  return { text: pastedText(whole.slice(0, text.length - tail.length + at)), rest };
 };
 
 /** Some terminals paste keys as sequences: those that write are read, others dropped whole. */

@@ -283,9 +283,10 @@ const changeRows = (look: Look, diff: string): readonly Safe[] =>
 
 const oddText = (odd: readonly OddCharacter[]): string =>
   odd
-    .map(({ code, name, count }) =>
-      name === 'run of blanks' ? `${count} blanks in a row` : `${code} ${name} ×${count}`,
-    )
+    .map(({ code, name, count }) => {
+      const [, what] = /^run of (.*)/.exec(name) ?? [];
+      return what === undefined ? `${code} ${name} ×${count}` : `${count} ${what} in a row`;
+    })
     .join(', ');
 
 const durationText = (limitMs: number): string =>

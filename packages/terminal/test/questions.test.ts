@@ -395,12 +395,16 @@ test('facts that warn are yellow, the others dim', () => {
     protectedPaths: ['/project/.env'],
     needs: 'network',
     background: true,
-    oddCharacters: [{ code: 'U+202E', name: 'RIGHT-TO-LEFT OVERRIDE', count: 1 }],
+    oddCharacters: [
+      { code: 'U+202E', name: 'RIGHT-TO-LEFT OVERRIDE', count: 1 },
+      { code: 'U+000A', name: 'run of line breaks', count: 60 },
+    ],
     why: 'because',
   } as const;
   const colours = { colour: 'yes', columns: 100 } as const;
   const rows = questionRows(description, colours, 100).map(String);
   const warned = ['protected: .env', 'leaves the sandbox', 'keeps running', 'unusual characters'];
+  assert.match(rows.join(), /OVERRIDE ×1, 60 line breaks in a row/);
   for (const fact of [...warned, 'folder: ', 'reason: ']) {
     const style = warned.includes(fact) ? 'yellow' : 'dim';
     const [begin = ''] = paint(colours, style, safe`|`).split('|');

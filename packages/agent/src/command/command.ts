@@ -88,8 +88,9 @@ export type CommandEnd = {
   readonly durationMs: number;
   /**
    * `ended`: leftover processes were ended. `detached`: one is outside the group and still runs.
+   * `unseen`: the system does not tell whether there are any.
    */
-  readonly leftovers: 'none' | 'ended' | 'detached';
+  readonly leftovers: 'none' | 'ended' | 'detached' | 'unseen';
   /** Lines for the model about files that the sandbox has put aside. */
   readonly notes: readonly string[];
 };
@@ -105,7 +106,7 @@ type Running = {
   /** Its processes when it was asked to end; null if it was not asked. */
   asked: ProcessFamily | null;
   /** Resolves when all processes of a killed command have ended; null if it was not killed. */
-  killed: Promise<void> | null;
+  killed: Promise<boolean> | null;
 };
 
 type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'ended' };
@@ -260,12 +261,11 @@ export class Command {
       return (!isFenced && (await endMarked(marker))) || leftBehind ? 'ended' : 'none';
     }
     if (asked !== null || killed !== null) {
-      await (killed ?? endTree(root, asked ?? undefined));
-      return 'none';
+      return (await (killed ?? endTree(root, asked ?? undefined))) ? 'none' : 'unseen';
     }
     if (isFenced) {
-      if (leftBehind) await endTree(root);
-      return leftBehind ? 'ended' : 'none';
+      if (!leftBehind) return 'none';
+      return (await endTree(root)) ? 'ended' : 'unseen';
     }
     if (await endLeftovers(root)) return 'ended';
     return heldOpen ? 'detached' : 'none';

@@ -32,6 +32,8 @@ const NO_FAMILY: ProcessFamily = new Set();
 /** A process that was started while the list was read may be missing in it. */
 const QUIET_ROUNDS = 2;
 const ROUNDS_MAX = 100;
+/** Each may take seconds. A table of processes that was full has room again after the first. */
+const UNTOLD_ROUNDS_MAX = 3;
 /**
  * Killed processes are mostly gone after the first pause, in ms. Later pauses are longer, up to the
  * second one.
@@ -48,16 +50,20 @@ const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 };
 
-const withMarker = (all: readonly ProcessStatus[], marker: string): ReadonlySet<number> =>
+const withMarker = (all: readonly ProcessStatus[], marker: string): ReadonlySet<number> | null =>
   findByVariable(
     all.map(({ pid }) => pid),
     MARKER,
     marker,
   );
 
+/** `isWhole`: the system has told of all its processes. */
+type FoundFamily = { readonly living: readonly ProcessStatus[]; readonly isWhole: boolean };
+
 /** All living processes of the command, those in `known`, and their descendants. */
-const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly ProcessStatus[] => {
-  const all = listProcesses().filter(({ pid }) => pid !== process.pid);
+const findFamily = (root: ProcessRoot, known: ProcessFamily): FoundFamily => {
+  const listed = listProcesses();
+  const all = (listed ?? []).filter(({ pid }) => pid !== process.pid);
   const family = new Map<number, ProcessStatus>();
   for (const status of all) {
     const { pid, group, session, identity } = status;
@@ -66,14 +72,14 @@ const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly ProcessSt
   // To read the environment of each process of the machine takes longer than all else.
   const later = all.filter(({ pid, startedAt }) => startedAt >= root.startedAt && !family.has(pid));
   const marked = withMarker(later, root.marker);
-  for (const status of later) if (marked.has(status.pid)) family.set(status.pid, status);
+  for (const status of later) if (marked?.has(status.pid)) family.set(status.pid, status);
   for (let before = -1; before !== family.size; ) {
     before = family.size;
     for (const status of all) {
       if (status.parent === root.pid || family.has(status.parent)) family.set(status.pid, status);
     }
   }
-  return [...family.values()];
+  return { living: [...family.values()], isWhole: listed !== null && marked !== null };
 };
 
 const listIdentities = (family: readonly ProcessStatus[]): ProcessFamily =>
@@ -84,9 +90,9 @@ const listIdentities = (family: readonly ProcessStatus[]): ProcessFamily =>
  * the command as they were before.
  */
 export const askToEnd = (root: ProcessRoot): ProcessFamily => {
-  const all = findFamily(root, NO_FAMILY);
+  const { living } = findFamily(root, NO_FAMILY);
   send(-root.pid, 'SIGTERM');
-  return listIdentities(all);
+  return listIdentities(living);
 };
 
 /** The first child. Orphans become children of a fence's first process too, but later. */
@@ -113,7 +119,7 @@ const findFence = (all: readonly ProcessStatus[], root: ProcessRoot): ReadonlySe
  * asked. Returns the processes of the command as they were before.
  */
 export const askFencedToEnd = (root: ProcessRoot): ProcessFamily => {
-  const all = findFamily(root, NO_FAMILY);
+  const { living: all } = findFamily(root, NO_FAMILY);
   const fence = findFence(all, root);
   // The group of the fence's first process holds only parts of the sandbox, such as the guard.
   const commands = all.filter(({ pid, group }) => !fence.has(pid) && group !== root.pid);
@@ -123,34 +129,36 @@ export const askFencedToEnd = (root: ProcessRoot): ProcessFamily => {
 };
 
 /** Kills all processes of the command once. Returns those that were alive. */
-export const killNow = (
-  root: ProcessRoot,
-  known: ProcessFamily = NO_FAMILY,
-): readonly ProcessStatus[] => {
+export const killNow = (root: ProcessRoot, known: ProcessFamily = NO_FAMILY): FoundFamily => {
   send(-root.pid, 'SIGKILL');
-  const family = findFamily(root, known).filter(({ isEnding }) => !isEnding);
-  for (const { pid } of family) send(pid, 'SIGKILL');
-  return family;
+  const { living, isWhole } = findFamily(root, known);
+  const killed = living.filter(({ isEnding }) => !isEnding);
+  for (const { pid } of killed) send(pid, 'SIGKILL');
+  return { living: killed, isWhole };
 };
 
 /**
  * Kills all processes of the command, and those in `remembered`, even after their parents have
  * ended. Resolves when none is alive, or after half a second: the kernel may hold one, and those of
- * another user can't be killed. The first kill is immediate.
+ * another user can't be killed. The first kill is immediate. False: the system does not tell
+ * whether all have ended.
  */
 export const endTree = async (
   root: ProcessRoot,
   remembered: ProcessFamily = NO_FAMILY,
-): Promise<void> => {
+): Promise<boolean> => {
   const known = new Set(remembered);
   let quiet = 0;
-  for (let round = 0; round < ROUNDS_MAX; round++) {
-    const killed = killNow(root, known);
-    for (const { identity } of killed) known.add(identity);
-    quiet = killed.length === 0 ? quiet + 1 : 0;
-    if (quiet === QUIET_ROUNDS) return;
+  let untold = 0;
+  for (let round = 0; round < ROUNDS_MAX && untold < UNTOLD_ROUNDS_MAX; round++) {
+    const { living, isWhole } = killNow(root, known);
+    for (const { identity } of living) known.add(identity);
+    quiet = living.length === 0 && isWhole ? quiet + 1 : 0;
+    untold = isWhole ? 0 : untold + 1;
+    if (quiet === QUIET_ROUNDS) return true;
     if (quiet === 0) await sleep(Math.min(FIRST_PAUSE_MS + round, PAUSE_MS));
   }
+  return untold === 0;
 };
 
 /** Grace period in ms for processes that are ending, such as process substitutions. */
@@ -171,14 +179,14 @@ export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
 /** Whether a process of its group lives. The first question is quick: mostly there is no group. */
 const isLeft = (root: ProcessRoot): boolean =>
   send(-root.pid, 0) &&
-  listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
+  (listProcesses()?.some(({ group, isEnding }) => group === root.pid && !isEnding) ?? true);
 
 /**
  * Living processes with this marker. Their first process has ended, so its number says nothing any
  * more.
  */
 export const listMarked = (marker: string): readonly number[] =>
-  [...withMarker(listProcesses(), marker)].filter((pid) => pid !== process.pid);
+  [...(withMarker(listProcesses() ?? [], marker) ?? [])].filter((pid) => pid !== process.pid);
 
 /** Kills all processes with this marker. Returns whether there were any. */
 export const endMarked = async (marker: string): Promise<boolean> => {

@@ -66,7 +66,7 @@ import {
   truncatedText,
 } from './moves/tool-batch.js';
 import { nothingSpent, type Usage } from './settings.js';
-import { jsonShape } from './shapes.js';
+import { jsonObjectShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';
 
 /** The result of a call that was waiting when nobody knows why it never ran. */
@@ -177,7 +177,7 @@ const carriedResult = ({ judged, startedAt, ended }: CarriedCall, waiting: strin
  * Drops input that is nested too deep: journals of the first version hold it, no event may today.
  */
 const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
-  jsonShape.check(call.input) === null ? call : { ...call, input: {} };
+  jsonObjectShape.check(call.input) === null ? call : { ...call, input: {} };
 
 /** No provider accepts such a message, so that it is never stored. */
 const saysNothing = ({ parts }: AssistantMessage): boolean =>

@@ -8,9 +8,9 @@ import type { UserEvent } from './event.js';
 import type { Limits, Settings } from './settings.js';
 import {
   assistantPartShape,
+  callOutcomeShape,
   callVerdictShape,
   limitsShape,
-  outcomeShape,
   settingsShape,
   usageShape,
   userEventCases,
@@ -51,6 +51,6 @@ export const tokenFields = tokenCounts;
 export const textPartFields = assistantPartShape.cases.text;
 /** The verdict on a call that can't start. */
 export const invalidFields = callVerdictShape.cases.invalid;
-const { blob: _blob, seen: _seen, hooks: _hooks, ...reported } = outcomeShape.fields;
+const { blob: _blob, seen: _seen, hooks: _hooks, ...reported } = callOutcomeShape.fields;
 /** What a tool itself reports of its call. */
 export const outcomeFields = reported;

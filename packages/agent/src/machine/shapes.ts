@@ -12,7 +12,6 @@ import {
   countTo,
   either,
   finite,
-  isRecord,
   type JsonObject,
   jsonObject,
   list,
@@ -21,7 +20,6 @@ import {
   oneOf,
   optional,
   partly,
-  pickShape,
   share,
   text,
   variant,
@@ -68,8 +66,8 @@ import type {
   AssistantPart,
   Image,
   ImageType,
+  Message,
   TextOrigin,
-  UserMessage,
 } from './message.js';
 import type {
   Dimension,
@@ -112,7 +110,7 @@ const dimensionShape = oneOf<Dimension>({
   errors: 1,
   sameResults: 1,
 });
-export const limitShape = either(finite, oneOf({ unlimited: 1 }));
+export const requestedLimitShape = either(finite, oneOf({ unlimited: 1 }));
 const approvalAnswerShape = variant<ApprovalAnswer, 'kind'>('kind', {
   allow: {},
   deny: { reason: text },
@@ -124,16 +122,16 @@ const retryScheduleShape = variant<RetrySchedule, 'kind'>('kind', {
   exponential: { baseMs: amount, factor: amount, capMs: amount, jitter: optional(amount) },
   list: { delaysMs: list(amount) },
 });
-const setLimitShape = either(amount, oneOf({ unlimited: 1 }));
+const limitShape = either(amount, oneOf({ unlimited: 1 }));
 export const limitsShape = object<Limits>({
-  usd: setLimitShape,
-  tokens: setLimitShape,
-  timeMs: setLimitShape,
-  rounds: setLimitShape,
-  truncation: setLimitShape,
-  repeats: setLimitShape,
-  errors: setLimitShape,
-  sameResults: setLimitShape,
+  usd: limitShape,
+  tokens: limitShape,
+  timeMs: limitShape,
+  rounds: limitShape,
+  truncation: limitShape,
+  repeats: limitShape,
+  errors: limitShape,
+  sameResults: limitShape,
 });
 const decisionShape = oneOf<Decision>({ allow: 1, ask: 1, deny: 1 });
 const commandPlaceShape = oneOf<CommandPlace>({
@@ -278,7 +276,7 @@ const hookVerdictShape = object<HookVerdict>({
   fault: optional(text),
 });
 const hookVerdictsShape = list(hookVerdictShape);
-export const outcomeShape = object<CallOutcome>({
+export const callOutcomeShape = object<CallOutcome>({
   status: oneOf({ ok: 1, failed: 1, timedOut: 1, cancelled: 1, lost: 1 }),
   text,
   summary: optional(text),
@@ -293,7 +291,7 @@ export const outcomeShape = object<CallOutcome>({
 const stoppedCallShape = object<StoppedCall>({
   batchId: text,
   callId: text,
-  outcome: outcomeShape,
+  outcome: callOutcomeShape,
 });
 export const userEventCases = {
   Start: { at: finite, clientRequestId: optional(text) },
@@ -313,7 +311,7 @@ export const userEventCases = {
   ApproveBudget: {
     at: finite,
     dimension: dimensionShape,
-    limit: limitShape,
+    limit: requestedLimitShape,
     clientRequestId: optional(text),
   },
   ApprovalAnswered: {
@@ -339,20 +337,20 @@ export const userEventCases = {
   },
   InputFailed: { at: finite, message: text, clientRequestId: optional(text) },
 };
-export const jsonShape = jsonObject<JsonObject>();
-const providerMetadataShape = jsonShape;
+export const jsonObjectShape = jsonObject<JsonObject>();
+const providerMetadataShape = jsonObjectShape;
 export const assistantPartShape = variant<AssistantPart, 'type'>('type', {
   text: { text, metadata: optional(providerMetadataShape) },
   reasoning: { text, metadata: optional(providerMetadataShape) },
   call: {
     callId: text,
     tool: text,
-    input: jsonShape,
+    input: jsonObjectShape,
     rawInput: optional(text),
     metadata: optional(providerMetadataShape),
   },
 });
-export const assistantShape = object<AssistantMessage>({
+export const assistantMessageShape = object<AssistantMessage>({
   role: oneOf({ assistant: 1 }),
   model: text,
   cut: bool,
@@ -364,7 +362,7 @@ export const callVerdictShape = variant<CallVerdict, 'kind'>('kind', {
   invalid: { field: text, why: text },
 });
 const callEffectShape = oneOf<CallEffect>({ pure: 1, probeable: 1, opaque: 1 });
-export const traitsShape = object<CallTraits>({
+export const callTraitsShape = object<CallTraits>({
   effect: callEffectShape,
   parallelSafe: bool,
   mutating: bool,
@@ -401,7 +399,7 @@ const mcpToolNameShape = object<McpToolName>({
   from: optional(oneOf({ project: 1 })),
   declaration: optional(oneOf({ changed: 1 })),
 });
-export const factsShape = object<CallFacts>({
+export const callFactsShape = object<CallFacts>({
   argv: list(text),
   paths: list(text),
   hosts: list(text),
@@ -419,11 +417,11 @@ export const factsShape = object<CallFacts>({
 const judgedCallShape = object<JudgedCall>({
   callId: text,
   tool: text,
-  input: jsonShape,
+  input: jsonObjectShape,
   rawInput: optional(text),
   verdict: callVerdictShape,
-  traits: traitsShape,
-  facts: factsShape,
+  traits: callTraitsShape,
+  facts: callFactsShape,
   title: optional(text),
   hooks: optional(hookVerdictsShape),
   reply: optional(text),
@@ -457,7 +455,7 @@ export const modelErrorShape = object<ModelError>({
   about: optional(oneOf({ picture: 1 })),
   answered: optional(oneOf({ yes: 1 })),
 });
-export const previewShape = variant<CallPreview, 'kind'>('kind', {
+export const callPreviewShape = variant<CallPreview, 'kind'>('kind', {
   change: { diff: text },
   refused: { text },
   none: {},
@@ -480,20 +478,23 @@ const reportedMomentShape = oneOf<ReportedMoment>({
   'ask-user': 1,
 });
 const textOriginShape = oneOf<TextOrigin>({ user: 1, note: 1, summary: 1 });
-const userMessageShape = object<UserMessage>({
-  role: oneOf({ user: 1 }),
-  parts: list(
-    variant('type', {
-      text: { origin: textOriginShape, text, images: optional(list(imageShape)) },
-      result: { callId: text, tool: text, failed: bool, text, images: optional(list(imageShape)) },
-    }),
-  ),
+export const messageShape = variant<Message, 'role'>('role', {
+  user: {
+    parts: list(
+      variant('type', {
+        text: { origin: textOriginShape, text, images: optional(list(imageShape)) },
+        result: {
+          callId: text,
+          tool: text,
+          failed: bool,
+          text,
+          images: optional(list(imageShape)),
+        },
+      }),
+    ),
+  },
+  assistant: { model: text, cut: bool, parts: list(assistantPartShape) },
 });
-export const messageShape = pickShape<AssistantMessage, UserMessage>(
-  (value) => isRecord(value) && value.role === 'assistant',
-  assistantShape,
-  userMessageShape,
-);
 const usageTotalsShape = object<UsageTotals>({
   inputTokens: amount,
   outputTokens: amount,
@@ -583,7 +584,7 @@ export const eventShape = variant<Event, 'type'>('type', {
   LlmCompleted: {
     at: finite,
     requestId: text,
-    message: nullable(assistantShape),
+    message: nullable(assistantMessageShape),
     calls: list(judgedCallShape),
     stopReason: stopReasonShape,
     usage: usageShape,
@@ -610,7 +611,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     prices: nullable(pricesShape),
     freshBytes: optional(count),
   },
-  CallPreviewed: { at: finite, batchId: text, callId: text, preview: previewShape },
+  CallPreviewed: { at: finite, batchId: text, callId: text, preview: callPreviewShape },
   ToolStarted: {
     at: finite,
     batchId: text,
@@ -619,7 +620,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     after: optional(text),
   },
   ToolProgress: { at: finite, batchId: text, callId: text, text },
-  ToolCompleted: { at: finite, batchId: text, callId: text, outcome: outcomeShape },
+  ToolCompleted: { at: finite, batchId: text, callId: text, outcome: callOutcomeShape },
   ToolsFailed: { at: finite, batchId: text, message: text },
   HookPrepared: { at: finite, hookId: text, effect: hookEffectShape },
   HookCompleted: {

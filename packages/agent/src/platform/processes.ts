@@ -4,7 +4,7 @@
  * What only Linux has (`/proc`) is asked for here and nowhere else. Every other system with `ps`
  * and `sysctl`, macOS above all, gives the same answers by the second implementation. What a system
  * does not tell of one process is empty, and counts as unknown: it is not taken for dead because of
- * it. A list that the system does not give is empty, too.
+ * it. A list that the system does not give is null.
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
@@ -39,9 +39,9 @@ export type ProcessTable = {
   pidNamespace(): string;
   readProcess(pid: number): ProcessState;
   /** All living processes, without zombies. */
-  listProcesses(): readonly ProcessStatus[];
+  listProcesses(): readonly ProcessStatus[] | null;
   /** The processes among these whose environment has this word in the variable `name`. */
-  findByVariable(pids: readonly number[], name: string, word: string): ReadonlySet<number>;
+  findByVariable(pids: readonly number[], name: string, word: string): ReadonlySet<number> | null;
 };
 
 // ---- Linux ----
@@ -103,11 +103,11 @@ const parseStat = (pid: number, line: string): ProcessStatus | null => {
   };
 };
 
-const namesInProc = (): readonly string[] => {
+const namesInProc = (): readonly string[] | null => {
   try {
     return readdirSync('/proc');
   } catch {
-    return []; // no /proc here: only groups of processes are known
+    return null; // no /proc here: only groups of processes are known
   }
 };
 
@@ -126,10 +126,10 @@ const linuxTable: ProcessTable = {
     return { state: fields[0] ?? '', started: fields[START_TIME] ?? '' };
   },
   listProcesses: () =>
-    namesInProc().flatMap((name) => {
+    namesInProc()?.flatMap((name) => {
       const pid = Number(name);
       return Number.isInteger(pid) ? (parseStat(pid, readStat(name)) ?? []) : [];
-    }),
+    }) ?? null,
   findByVariable: (pids, name, word) =>
     new Set(
       pids.filter((pid) => {
@@ -204,14 +204,15 @@ export const createProgramTable = (ask: AskSystem): ProcessTable => {
       const started = parseStartTime(line.slice(state.length));
       return started === '' ? { state: '', started } : { state: state.charAt(0), started };
     },
-    listProcesses: () =>
-      ask('ps', ['-ax', ...columns('pid', 'ppid', 'pgid', 'stat', 'lstart', 'comm')])
-        .split('\n')
-        .flatMap(parseListed),
+    listProcesses() {
+      const text = ask('ps', ['-ax', ...columns('pid', 'ppid', 'pgid', 'stat', 'lstart', 'comm')]);
+      return text === '' ? null : text.split('\n').flatMap(parseListed);
+    },
     findByVariable(pids, name, word) {
       // Programs of the system hide their environment, also from their user.
-      const lines = ask('ps', ['-axwwE', ...columns('pid', 'command')]).split('\n');
-      const found = lines.filter((line) => {
+      const text = ask('ps', ['-axwwE', ...columns('pid', 'command')]);
+      if (text === '') return null;
+      const found = text.split('\n').filter((line) => {
         const at = line.lastIndexOf(` ${name}=`);
         return (
           at !== -1 &&

@@ -28,6 +28,7 @@ import {
   type RuleMatch,
 } from './patterns.js';
 import type { CommandPlace, WrittenRule } from './presets.js';
+import { findSubcommand } from './programs/git.js';
 
 /** `sure` is `maybe` if a word that decides is known only when the command runs. */
 export type WrittenDecision =
@@ -79,18 +80,27 @@ const hasKind =
   (rule: WrittenRule): rule is RuleOf<K> =>
     rule.kind === kind;
 
+/** A word, and its parts that a program may read as a path: `if=.env`, `@.env`, `-f.env`. */
+const wordPaths = (word: string): readonly string[] => [
+  word,
+  ...[...word.matchAll(/[=@]|^-\w/g)].map(({ 0: mark, index }) => word.slice(index + mark.length)),
+];
+
 /**
  * Paths of a call. Every word of a shell command may be a path, so a rule may see paths that are
- * none.
+ * none. A program without a folder is one of the system.
  */
 const callPaths = ({ facts }: JudgedCall, workspace: string): readonly string[] => {
   if (facts.shell === undefined) return facts.paths;
   const words = facts.shell.commands.flatMap(({ words: all, writes, readsFrom = [] }) => [
-    ...all.slice(1),
+    ...(all[0]?.includes('/') ? all : all.slice(1)),
     ...writes,
     ...readsFrom,
   ]);
-  return words.flatMap((word) => (word === null ? [] : [absolutePath(word, workspace)]));
+  return words
+    .flatMap((word) => (word === null ? [] : wordPaths(word)))
+    .filter((word) => word !== '')
+    .map((word) => absolutePath(word, workspace));
 };
 
 /** Whether a rule that denies or asks is about the call. */
@@ -355,8 +365,8 @@ const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Gr
 };
 
 /**
- * The grant that an answer makes; null if it allows once, or would not cover this call, as far as
- * that is known without its place: outside the sandbox a grant covers fewer options.
+ * The grant that an answer makes; null if it allows once, or would not cover this call. Whether the
+ * session has a sandbox is not known here.
  */
 export const createGrant = (
   call: JudgedCall,
@@ -366,15 +376,16 @@ export const createGrant = (
 ): Grant | null => {
   if (grantable === 'once' || (grantable === 'thisCall' && scope !== 'shape')) return null;
   const grant = grantFor(call, scope, workspace);
-  return grant !== null && grantCovers(grant, call, workspace) ? grant : null;
+  const reach = call.facts.needs === undefined ? 'fenced' : 'widened';
+  return grant !== null && grantCovers(grant, call, workspace, reach) ? grant : null;
 };
 
 /*
  * ---- The prefix that a grant for a command would cover ----
  *
  * A prefix lets any further words run without a question. So it is offered only for one plain
- * command, and never for programs whose further words name another program, or what is deleted.
- * `git push` is offered: its further words may name another remote.
+ * command, and never for programs whose further words name another program, or what is deleted. A
+ * command of git that reaches a remote must name it.
  */
 
 /** Programs that run their arguments or have irreversible effects. */
@@ -395,6 +406,9 @@ const WITH_COMMANDS = wordSet(
 );
 /** Subcommands whose next word names what runs: `npm run lint`. */
 const NAMING = new Set(['run', 'run-script', 'tool']);
+/** A word that names what runs, and one that names a remote of git: no address, no path. */
+const NAMED = /^[\w./:][\w./:-]*$/;
+const REMOTE = /^\w[\w-]*$/;
 /** Words after which anything may run. */
 const RUNS_ANYTHING = wordSet('exec x dlx create init filter-branch bisect difftool mergetool');
 
@@ -412,10 +426,9 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
     return typeof first === 'string' && SUBCOMMAND.test(first) ? [program, first] : [program];
   }
   if (typeof first !== 'string' || !SUBCOMMAND.test(first) || RUNS_ANYTHING.has(first)) return null;
-  if (!NAMING.has(first)) return [program, first];
-  return typeof second === 'string' && /^[\w:./-]+$/.test(second) && !second.startsWith('-')
-    ? [program, first, second]
-    : null;
+  const isRemote = name === 'git' && findSubcommand(first)?.remote === 'yes';
+  if (!isRemote && !NAMING.has(first)) return [program, first];
+  return (isRemote ? REMOTE : NAMED).test(second ?? '') ? [program, first, second ?? ''] : null;
 };
 
 /** The words that a lasting answer about the command covers; null if none is offered. */

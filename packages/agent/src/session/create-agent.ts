@@ -165,6 +165,11 @@ export type SessionOptions = {
    * writes again.
    */
   readonly takeOver?: boolean;
+  /**
+   * With `resume`: end a turn that was interrupted. Nothing of it goes on, but a rewind is
+   * finished. Default: false.
+   */
+  readonly endsTurn?: boolean;
 };
 
 export type Agent = {
@@ -325,7 +330,7 @@ const resumeSession = async (
   session: SessionOptions,
 ): Promise<Session> => {
   const { runtime, model, report } = parts;
-  const { unpriced, takeOver = false, grants = [] } = session;
+  const { unpriced, takeOver = false, endsTurn = false, grants = [] } = session;
   const fallback = fallbackSettings(parts.fallback, unpriced);
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const opening = runtime.opened(id);
@@ -344,6 +349,7 @@ const resumeSession = async (
       return resumedChanges(recorded, { ...before, ...settings, model: model.id }, fallback);
     },
     takeOver,
+    endsTurn,
     grants,
     ...local,
     ...(watcher === undefined ? {} : { watcher }),
@@ -626,9 +632,10 @@ const equip = async (
     checkpoints,
     // After a crash, lists the background commands of an earlier process and ends its other
     // commands. Those of the calls in `waited` go on: these calls are being recovered.
-    async takeOver(waited) {
+    async takeOver(waited, unattended) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
-      await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
+      const place = { workspace, home: environment.HOME ?? '', unattended };
+      await settleEarlier(sandbox, jobs, place, waited);
     },
     sentCalls: sandbox.sentCalls,
     close: (isFailed) => sandbox.close(isFailed),

@@ -65,9 +65,9 @@ export type SessionDependencies = {
   readonly userPlaces?: UserPlaces;
   /**
    * Takes over what still runs of earlier processes of the session. `waited`: the interrupted calls
-   * that are being recovered, each as batch and call.
+   * that are being recovered, each as batch and call. `unattended`: no user can be asked.
    */
-  takeOver?(waited: readonly string[]): Promise<void>;
+  takeOver?(waited: readonly string[], unattended: boolean): Promise<void>;
   /** Stores what calls change in files, so that it can be taken back. Absent or null: it can't. */
   readonly checkpoints?: Checkpoints | null;
   /** Which calls this process has sent. Absent: after a crash that is unknown. */

@@ -41,13 +41,13 @@ import {
 } from '../machine/incoming-shapes.js';
 import type { Settings } from '../machine/settings.js';
 import {
-  factsShape,
-  jsonShape,
+  callFactsShape,
+  callPreviewShape,
+  callTraitsShape,
+  jsonObjectShape,
   modelErrorShape,
-  previewShape,
   pricesShape,
   stopReasonShape,
-  traitsShape,
 } from '../machine/shapes.js';
 import { attemptNow } from '../platform/attempt.js';
 import { isOwn } from '../platform/untrusted-input.js';
@@ -135,7 +135,7 @@ const rawCallFields: Fields<Omit<RawCall, 'type'>> = {
   callId: text,
   tool: text,
   rawInput: text,
-  metadata: optional(jsonShape),
+  metadata: optional(jsonObjectShape),
 };
 type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
 type Part = Completed['parts'][number];
@@ -203,7 +203,7 @@ export const checkPiece = (model: Model, raw: unknown): PieceCheck => {
 
 type OutcomeWithoutUsage = Omit<ToolOutcome, 'usage'>;
 const { usage: outcomeUsage, ...otherFields } = outcomeFields;
-const outcomeShape: Shape<OutcomeWithoutUsage> = object<OutcomeWithoutUsage>({
+const callOutcomeShape: Shape<OutcomeWithoutUsage> = object<OutcomeWithoutUsage>({
   ...otherFields,
   droppedBytes: optional(count),
   isLog: optional(bool),
@@ -217,7 +217,7 @@ type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string
 export const takeOutcome = (tool: Tool, raw: unknown): OutcomeCheck => {
   if (isOwn(tool)) return { outcome: raw as ToolOutcome, usageFault: null }; // by its type
   const { rest, usage: reported } = splitUsage(raw);
-  const checked = takeCopy(outcomeShape, rest, 'what it returned');
+  const checked = takeCopy(callOutcomeShape, rest, 'what it returned');
   const used = takeCopy(nullable(outcomeUsage.shape), reported, 'the usage');
   const usage = used.kind === 'ok' && used.value !== null ? { usage: used.value } : {};
   const usageFault = used.kind === 'bad' ? used.why : null;
@@ -231,7 +231,7 @@ const NO_PREVIEW: CallPreview = { kind: 'none' };
 /** A tool's preview of a call; nothing if it is invalid. */
 export const takePreview = (tool: Tool, raw: unknown): CallPreview => {
   if (isOwn(tool)) return raw as CallPreview; // by its type
-  const checked = take(previewShape, raw, 'the preview');
+  const checked = take(callPreviewShape, raw, 'the preview');
   return checked.kind === 'ok' ? checked.value : NO_PREVIEW;
 };
 
@@ -246,7 +246,12 @@ export const takeHashes = (tool: Tool, raw: unknown): FileHashes | undefined => 
 
 const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
   ok: {
-    ...{ input: jsonShape, facts: factsShape, deadlineMs: optional(finite), title: optional(text) },
+    ...{
+      input: jsonObjectShape,
+      facts: callFactsShape,
+      deadlineMs: optional(finite),
+      title: optional(text),
+    },
     reads: optional(oneOf({ always: 1, fenced: 1 })),
   },
   invalid: invalidFields,
@@ -285,8 +290,8 @@ type StaticTool = Pick<Tool, 'name' | 'description' | 'inputSchema' | 'traits'>;
 const toolShape: Shape<StaticTool> = object<StaticTool>({
   name: text,
   description: text,
-  inputSchema: jsonShape,
-  traits: traitsShape,
+  inputSchema: jsonObjectShape,
+  traits: callTraitsShape,
 });
 
 /** The fault in an object that also has functions; null if there is none. */

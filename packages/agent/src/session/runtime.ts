@@ -66,6 +66,8 @@ type Opening = LocalOptions & {
    * again.
    */
   readonly takeOver?: boolean;
+  /** End a turn that was interrupted; nothing of it goes on but a rewind. Default: false. */
+  readonly endsTurn?: boolean;
 };
 
 /**
@@ -109,8 +111,8 @@ const READ_FROM_EVENTS =
   'running calls were taken over. Approvals that you gave for the session are asked for again.';
 
 /**
- * The upgrade of a foreign session that an earlier machine wrote. What is pending in it was ended
- * (`#endForeign`), so this machine goes on with the closed session `state`, and not with the work
+ * The upgrade of a session that an earlier machine wrote and whose pending work was ended
+ * (`#endWork`): so this machine goes on with the closed session `state`, and not with the work
  * that the upgrade names.
  */
 const closedUpgrade = (
@@ -183,7 +185,7 @@ export class LocalRuntime implements Runtime {
 
   async #openAgain(
     sessionId: string,
-    { watcher, patch, grants = [], takeOver = false, ...local }: Opening,
+    { watcher, patch, grants = [], takeOver = false, endsTurn = false, ...local }: Opening,
   ): Promise<AgentSession> {
     const before = this.#open.get(sessionId);
     // The lock of the journal is free when it has ended.
@@ -200,8 +202,8 @@ export class LocalRuntime implements Runtime {
       const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy);
       toClose.push(dependencies);
       const equipment = this.#gather(dependencies, await frozenPrompt(journal, settings), local);
-      const state =
-        origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
+      const ends = origin === 'foreign' || (endsTurn && opened.state.name !== 'Rewinding');
+      const state = ends ? await this.#endWork(journal, opened.state, watcher) : opened.state;
       return { changes, equipment, state };
     });
     if (prepared.kind === 'fault') return giveUp(prepared.fault, toClose);
@@ -213,17 +215,19 @@ export class LocalRuntime implements Runtime {
     if (watcher !== undefined) session.watch(watcher);
     this.#register(session);
     session.begin('resume');
-    const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
-    await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
+    const hasEnded = state !== opened.state;
+    const isClosed = origin === 'foreign' || hasEnded;
+    const upgrade = isClosed ? closedUpgrade(opened.upgrade, state) : opened.upgrade;
+    const wasCut = origin === 'own' && hasEnded;
+    await session.resume({ changes, grants }, { past, stoppedAt, upgrade, wasCut });
     if (upgrade?.session !== undefined) this.#dependencies.report(new Error(READ_FROM_EVENTS));
     return session;
   }
 
   /**
-   * Ends what is pending in a session that came from elsewhere, as if it had been closed. None of
-   * it is performed.
+   * Ends what is pending in a session, as if it had been closed. None of it is performed.
    */
-  async #endForeign(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
+  async #endWork(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
     if (
       state.name === 'WaitingForUserInput' ||
       state.name === 'Ready' ||

@@ -52,7 +52,7 @@ import type {
   RewindRequest,
 } from './rewind.js';
 import { modelSettings, refuseUnpriced, type Unpriced } from './session-settings.js';
-import { recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
+import { isUnattended, recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
 import type { SessionBegin } from './user-hooks.js';
 
 export type PromptOptions = {
@@ -202,6 +202,8 @@ type Interruption = {
   readonly past: PastFiles | undefined;
   readonly stoppedAt: number | null;
   readonly upgrade: MachineUpgrade | undefined;
+  /** The interrupted turn was ended just now: its commands and files are still to be settled. */
+  readonly wasCut: boolean;
 };
 
 /** `text`: empty for events that have none. */
@@ -616,7 +618,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
    */
   async resume(
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
-    { past, stoppedAt, upgrade }: Interruption,
+    { past, stoppedAt, upgrade, wasCut }: Interruption,
   ): Promise<void> {
     const { epoch: before, grants: recorded, settings, counters } = this.#opened.session;
     const wasClosed = this.#opened.name === 'ShuttingDown';
@@ -640,13 +642,15 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
       ...judged,
     };
     // A killed batch may have no checkpoint of its files yet.
-    if (!wasClosed && counters.batch > 0)
+    if ((!wasClosed || wasCut) && counters.batch > 0)
       this.#performers.checkpoints.noteKilled(`batch-${counters.batch}`);
+    let takingOver: Promise<void> | null = null;
     const resumed = this.submit(event, (accepted, state) => {
-      if (accepted) this.#recover(state, past);
+      if (accepted) takingOver = this.#recover(state, past);
     });
     if (wasClosed) change();
     await resumed;
+    if (wasCut) await takingOver;
   }
 
   /**
@@ -685,14 +689,20 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     };
   }
 
-  /** Settles the calls of an earlier process that had no outcome. */
-  #recover(resumed: State, past: PastFiles | undefined): void {
+  /**
+   * Settles the calls of an earlier process that had no outcome. Resolves when its other commands
+   * have ended.
+   */
+  #recover(resumed: State, past: PastFiles | undefined): Promise<void> {
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
-    const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {
+    const unattended = isUnattended(resumed.session.settings);
+    const takeOver = () => this.#equipment.takeOver?.(waited, unattended);
+    const takingOver = attempt(takeOver).then((taken) => {
       if (taken.kind === 'fault') this.#report(taken.fault);
     });
     recoverCalls(running, this.#journal, this.#performers.tools, { past, takingOver });
+    return takingOver;
   }
 
   /**

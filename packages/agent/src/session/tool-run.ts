@@ -564,6 +564,10 @@ const createRun = (
 
 const callKey = (batchId: string, callId: string): string => `${batchId} ${callId}`;
 
+/** Whether no user can be asked for more than the sandbox allows. */
+export const isUnattended = ({ onAsk, preset }: Settings): boolean =>
+  onAsk !== 'ask' || preset === 'plan';
+
 const createContext = (
   run: ToolRun,
   { files, jobs, sentCalls, userPlaces }: Equipment,
@@ -590,7 +594,7 @@ const createContext = (
     sandbox: level,
     ...(facts.shell === undefined ? {} : { shell: facts.shell }),
     ...(isUsual ? {} : { widened: widened() }),
-    ...(settings.onAsk === 'ask' && settings.preset !== 'plan' ? {} : { unattended: true }),
+    ...(isUnattended(settings) ? { unattended: true } : {}),
     ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,
     isSecret: (place) => isSecretPath(place, userPlaces, workspace),

@@ -159,7 +159,7 @@ export const findCommand = async (
 const restoreJob = async (
   foundCommand: FoundCommand,
   recovery: Recovery,
-  { workspace, home }: Pick<RunPlace, 'workspace' | 'home'>,
+  { workspace, ...about }: EarlierPlace,
   jobs: Jobs,
 ): Promise<void> => {
   const { job, isFenced } = foundCommand.record;
@@ -168,7 +168,7 @@ const restoreJob = async (
   const command = followCommand(foundCommand, recovery, workspace, () => undefined);
   // the exact level is not recorded; hints about the sandbox need only this much
   const level = isFenced ? 'workspace' : 'off';
-  const place = { command: job.command, level, workspace, home } as const;
+  const place = { command: job.command, level, workspace, ...about } as const;
   jobs.restore(createJob(job.jobId, command, place));
   if (hasEnded) await command.ended;
 };
@@ -203,6 +203,8 @@ const endFound = async (
   await Promise.race([command.ended, sleep(END_MS, undefined, { ref: false })]);
 };
 
+type EarlierPlace = Required<Pick<RunPlace, 'workspace' | 'home' | 'unattended'>>;
+
 /**
  * Lists the jobs of earlier processes, and ends commands whose calls no longer wait. `waited`: the
  * calls that are being recovered.
@@ -210,10 +212,10 @@ const endFound = async (
 export const settleEarlier = async (
   sandbox: SessionSandbox,
   jobs: Jobs,
-  workspace: string,
-  home: string,
+  place: EarlierPlace,
   waited: readonly string[],
 ): Promise<void> => {
+  const { workspace } = place;
   const {
     commands = [],
     elsewhere = [],
@@ -230,9 +232,7 @@ export const settleEarlier = async (
     if (kind === 'unseen') {
       restoreEndedJob(foundCommand, UNSEEN, jobs);
     } else if (job !== null && hasFiles) {
-      restoring.push(
-        restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs),
-      );
+      restoring.push(restoreJob(foundCommand, { sandbox, finishHistory }, place, jobs));
     } else if (waited.includes(call)) {
       isFollowed ||= hasFiles;
     } else if (isCommandAlive(foundCommand) || kind === 'direct') {

@@ -62,7 +62,7 @@ export const commandOutcome = (
   place: RunPlace,
   signal: AbortSignal,
 ): ToolOutcome => {
-  const { how, notes, durationMs } = end;
+  const { how, leftovers, notes, durationMs } = end;
   const { unattended = false } = place;
   const shown = showOutput(output);
   const stopped = whyStopped(end, signal);
@@ -74,9 +74,16 @@ export const commandOutcome = (
   const common = { isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) } as const;
   if (stopped !== null) {
     // why, and that its effects remain, the status says, too
-    const line = `stopped after ${seconds(durationMs)}, with all processes that it started`;
+    const haveEnded = leftovers === 'none' || leftovers === 'ended';
+    const all = haveEnded ? ', with all processes that it started' : '';
     const hint = stopped === 'timedOut' ? networkHint(place) : null;
-    return { status: stopped, text: show(line, [...hintLines(hint), ...notes]), ...common };
+    const left = haveEnded ? [] : LEFTOVER_LINES[leftovers];
+    const below = [...hintLines(hint), ...left, ...notes];
+    return {
+      status: stopped,
+      text: show(`stopped after ${seconds(durationMs)}${all}`, below),
+      ...common,
+    };
   }
   if (how.kind === 'killed' && how.why === 'lost') {
     const line = 'it was killed, and nobody saw how far it had come: check before you run it again';
@@ -133,6 +140,7 @@ const LEFTOVER_LINES: Readonly<Record<CommandEnd['leftovers'], readonly string[]
     '[processes that it left in the background were ended; to keep one, use background: true]',
   ],
   detached: ['[a process that it detached still runs]'],
+  unseen: ['[the system does not tell whether processes that it started still run]'],
 };
 
 /** A pipe with less in it was never full. */

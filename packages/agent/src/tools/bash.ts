@@ -19,6 +19,7 @@ import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
+import type { CommandFacts } from '../policy/shell/shell-facts.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
@@ -448,36 +449,16 @@ const findMessageFault = async (
 };
 
 /** What the command would run and lose. */
-const commandFacts = async (
+const lookUp = async (
   command: string,
   needs: Needs | undefined,
   workspace: string,
   shell: Shell,
-): Promise<Pick<CallFacts, 'paths' | 'shell' | 'unrecoverable' | 'discarded' | 'expects'>> => {
-  const [read, losses, { expectedNeeds }, access] = await Promise.all([
-    readFacts(command, workspace, shell),
-    import('../policy/shell/unrecoverable-files.js'),
-    import('../policy/shell/expected-needs.js'),
-    import('../policy/repository-access.js'),
-  ]);
-  const { unrecoverableFiles, discardedFiles, withGitReadings } = losses;
-  const facts = await withGitReadings(read, workspace, shell.askGit);
-  // protected files that git writes are decided about as those that a tool writes
-  const moved =
-    access.repositoryAccess(facts, needs) === 'read'
-      ? []
-      : await shell.movedFiles.find(workspace, access.treeMoves(facts));
-  const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
-  const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
-  // what the command will probably need outside of the sandbox, which the model did not state
-  const expects = needs === undefined ? expectedNeeds(facts, workspace) : null;
-  return {
-    paths: [workspace, ...moved],
-    shell: facts,
-    ...(unrecoverable === null ? {} : { unrecoverable }),
-    ...(discarded === null ? {} : { discarded }),
-    ...(expects === null ? {} : { expects }),
-  };
+): Promise<CommandFacts> => {
+  const { commandFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
+  const { PATH = '', SHELL = null } = shell.environment;
+  const find = commandFinder(PATH, workspace);
+  return commandFacts(command, needs, workspace, { ...shell, find, userShell: SHELL });
 };
 
 /**
@@ -545,7 +526,7 @@ export const createBashTool = (shell: Shell): Tool =>
         hosts: [],
         ...requestFacts(request, input.needs),
         ...(isCommand
-          ? await commandFacts(request.command, input.needs, workspace, shell)
+          ? await lookUp(request.command, input.needs, workspace, shell)
           : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };

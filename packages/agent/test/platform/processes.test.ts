@@ -71,7 +71,7 @@ test('a list has living processes, whatever their programs are called', () => {
   ];
   const listed = tableOf({ [LIST]: lines.join('\n') }).listProcesses();
   assert.deepEqual(
-    listed.map(({ pid, parent, group, isEnding, identity }) => [
+    listed?.map(({ pid, parent, group, isEnding, identity }) => [
       pid,
       parent,
       group,
@@ -93,7 +93,12 @@ test('a marker is looked for in one variable, of the processes that are meant', 
     '  13 sh -c x',
   ];
   const table = tableOf({ [ENVIRONMENTS]: lines.join('\n') });
-  assert.deepEqual([...table.findByVariable([10, 11, 13], 'PAWL_CALL', 'two')], [10]);
+  assert.deepEqual([...(table.findByVariable([10, 11, 13], 'PAWL_CALL', 'two') ?? [])], [10]);
+});
+
+test('a list that the system does not give is not empty', () => {
+  assert.equal(tableOf({}).listProcesses(), null);
+  assert.equal(tableOf({}).findByVariable([10], 'PAWL_CALL', 'two'), null);
 });
 
 test('the boot has a name that stays when the clock is set, or none', () => {

@@ -190,6 +190,29 @@ test('a call that had not started when the session ended starts now, once', asyn
   assert.equal(resultsOf(again.model.requests[0]?.messages ?? [])['1'], 'ran 1');
 });
 
+test('a turn that ends before the session is opened goes on with nothing, wherever it was cut', async () => {
+  let runs = 0;
+  const tools = [tool('make', () => ok(`made ${++runs}`), command)];
+  const calls = callTools(rawCall('1', 'make'), rawCall('2', 'make'));
+  const on = await play({ model: testModel(calls, say('done')), tools });
+  await on.say('go');
+  await on.rest();
+  const { seq: last } = await on.runtime.state(on.id);
+  for (let seq = 0; seq <= last; seq++) {
+    runs = 0;
+    const id = await on.runtime.fork(on.id, seq);
+    const later = stage({ journals: on.journals, model: testModel(), tools });
+    const session = await later.runtime.open(id, { endsTurn: true });
+    await settle();
+    const what = `cut after ${seq}`;
+    assert.match((await session.state()).name, /^(Ready|WaitingForUserInput)$/, what);
+    assert.deepEqual([runs, later.model.requests.length], [0, 0], what);
+    await session.prompt('and now?');
+    assertValid(later.model.requests.at(-1)?.messages ?? [], what);
+    await session.close();
+  }
+});
+
 for (const { sent, runs, result } of [
   { sent: 'notSent', runs: 1, result: /^ran 1$/ },
   { sent: 'sent', runs: 0, result: /outcome unknown after a crash/ },

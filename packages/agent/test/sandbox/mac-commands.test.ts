@@ -14,6 +14,21 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 
 /** How commands are started on macOS: by sandbox-exec, which fences nothing here. */
 
+test('a command that is stopped where nobody tells of processes has perhaps left some', async (context) => {
+  const mac = makeMac(context);
+  mac.silencePs();
+  const folder = temporaryFolder(context, 'mac-commands');
+  const [workspace, home] = [path.join(folder, 'work'), path.join(folder, 'home')];
+  for (const made of [workspace, home]) mkdirSync(made);
+  const file = fileURLToPath(new URL('mac-commands.ts', import.meta.url));
+  const program = await bundleProgram(context, { file });
+  const [start, ...words] = mac.wrap([process.execPath, program, workspace, home, 'stop']);
+  const env = { ...process.env, ...mac.environment };
+  const { stdout } = await promisify(execFile)(start, words, { env });
+  assert.equal(JSON.parse(stdout).leftovers, 'unseen', stdout);
+  assert.deepEqual(processesWith(folder), []);
+});
+
 test('commands run by sandbox-exec, with a home of the session, and end with all they started', async (context) => {
   const mac = makeMac(context);
   const folder = temporaryFolder(context, 'mac-commands');

@@ -4,9 +4,9 @@ import { type CommandRequest, startCommand } from '../../src/command/command.js'
 import { createCommandSandbox } from '../../src/command/command-sandbox.js';
 import { readUserPlaces } from '../../src/secrets/user-places.js';
 
-/** Runs commands in the fence of macOS, and prints what came of each. Arguments: the workspace, and a folder for the session. */
+/** Runs commands in the fence of macOS, and prints what came of each. Arguments: the workspace, a folder for the session, and `stop`: to stop one command. */
 
-const [workspace = '', folder = ''] = process.argv.slice(2);
+const [workspace = '', folder = '', stops] = process.argv.slice(2);
 const { PATH, NETRC, XDG_CONFIG_HOME } = process.env;
 const environment = { PATH, NETRC, XDG_CONFIG_HOME, HOME: folder };
 const sessionFolder = path.join(folder, `${process.pid}-a`);
@@ -27,12 +27,18 @@ const run = async (command: string, more: Partial<CommandRequest> = {}): Promise
     ...{ level: 'workspace', fresh: false, program: 'bash', command, workspace },
     ...{ ownEnvironment: environment, environment: { GREETING: "it's\n$HOME" }, deadlineMs: null },
     record: { call: command, marker: 'none', job: null },
-    progress: () => undefined,
+    progress: () => stops && running.stop(),
     ...more,
   });
   const { how, leftovers, notes } = await running.ended;
   console.log(JSON.stringify({ how, leftovers, notes, text: running.output.text() }));
 };
+
+if (stops) {
+  await run('echo begun; sleep 1000');
+  await sandbox.close();
+  process.exit();
+}
 
 await run('echo "$HOME $TMPDIR $PWD"; echo "$GREETING"; echo kept >$HOME/file; exit 3');
 await run('cat $HOME/file; sleep 1000 & echo left');

@@ -60,7 +60,7 @@ const explain = async (place: Place, text: string, preset: 'careful' | 'auto' = 
       workspace: place.workspace,
       writtenRules: [],
     },
-    { losses: lossesByGit(place.environment) },
+    { findLosses: lossesByGit(place.environment) },
   );
 
 /** Commands that lose `notes.txt`, which git has never seen. */

@@ -58,7 +58,29 @@ const offered = async (text: string, rules?: readonly WrittenRule[], needs?: Nee
 test('a rule is offered for plain commands, by the words that a prefix has', async () => {
   assert.equal(await offered('npm test a'), 'npm test');
   assert.equal(await offered('npm install left-pad', [], 'network'), 'npm install, network');
-  assert.equal(await offered('git fetch origin', [], 'network'), 'git fetch, network');
+  for (const words of ['git fetch origin', 'git push origin'])
+    assert.equal(await offered(`${words} main`, [], 'network'), `${words}, network`);
+});
+
+test('what is offered for a command that reaches a remote names the remote, and holds for the call', async () => {
+  const offersPrefix = async (text: string): Promise<boolean> => {
+    const call = await judge(text, 'network');
+    const question = { type: 'RequestApproval', batchId: 'b', call, why: 'w' } as const;
+    return describeQuestion(question, WORKSPACE).choices.some(({ answer }) => answer === 'prefix');
+  };
+  assert.ok(await offersPrefix('git push origin main'));
+  for (const text of [
+    'git push',
+    'git pull',
+    'git push https://elsewhere.example/x main',
+    'git push ../other main',
+    'git push host:x main',
+    'git push -u origin main',
+    'git push origin main --porcelain', // not known to be harmless
+  ]) {
+    assert.ok(!(await offersPrefix(text)), text);
+    assert.equal(await offered(text, [], 'network'), null, text);
+  }
 });
 
 test('none is offered where it would not hold, or would hold for what a repository can change', async () => {

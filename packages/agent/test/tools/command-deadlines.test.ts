@@ -6,6 +6,7 @@ import type { EarlierCommands } from '../../src/command/earlier-processes.js';
 import type { FoundCommand, LaunchedEnd } from '../../src/command/launched-command.js';
 import type { SessionSandbox } from '../../src/command/session-sandbox.js';
 import { sinceBoot } from '../../src/platform/processes.js';
+import type { Job } from '../../src/ports/tool.js';
 import { settleEarlier } from '../../src/tools/bash-recovery.js';
 
 // What a command is started with, and what is asked about those of an earlier process: without any process.
@@ -105,6 +106,8 @@ const JOBS = {
   list: () => [],
 };
 
+const PLACE = { workspace: '/', home: '/', unattended: false };
+
 const sandboxAfter = (earlier: Partial<EarlierCommands> | null): SessionSandbox => ({
   of: () => assert.fail('not asked'),
   announce: () => undefined,
@@ -120,7 +123,7 @@ const sandboxAfter = (earlier: Partial<EarlierCommands> | null): SessionSandbox 
 });
 
 test('where nothing is known of earlier processes, no job is listed and no command is ended', () =>
-  settleEarlier(sandboxAfter(null), JOBS, '/', '/', []));
+  settleEarlier(sandboxAfter(null), JOBS, PLACE, []));
 
 test('the history of git folders is checked at once unless a call that is waited for does it at its end', async () => {
   const checks = async (kind: string): Promise<number> => {
@@ -132,11 +135,33 @@ test('the history of git folders is checked at once unless a call that is waited
     const found = { record: { job: null, call: 'batch-1 c1' }, verdict: () => ({ kind }) };
     const commands = [found as unknown as FoundCommand]; // what is asked about
     const sandbox = sandboxAfter({ commands, elsewhere: [], finishHistory });
-    await settleEarlier(sandbox, JOBS, '/', '/', ['batch-1 c1']);
+    await settleEarlier(sandbox, JOBS, PLACE, ['batch-1 c1']);
     return count;
   };
   assert.deepEqual(
     [await checks('direct'), await checks('neverStarted'), await checks('running')],
     [1, 1, 0],
   );
+});
+
+test('a job of an earlier process advises nobody to ask where no user can be asked', async () => {
+  const record = { job: { jobId: 'job-1', command: 'npm install x' }, call: 'c', isFenced: true };
+  const ended = Promise.resolve({ ...ENDED, how: { kind: 'exited', code: 1 } });
+  const found = {
+    record,
+    verdict: () => ({ kind: 'exited' }),
+    follow: () => ({ process: null, ended, recordCancellation: () => undefined }),
+  };
+  const commands = [found as unknown as FoundCommand]; // what is asked about
+  const sandbox = sandboxAfter({ commands, elsewhere: [], finishHistory: () => [] });
+  const outputs: string[] = [];
+  for (const unattended of [false, true]) {
+    const restored: Job[] = [];
+    const jobs = { ...JOBS, restore: (job: Job) => void restored.push(job) };
+    await settleEarlier(sandbox, jobs, { ...PLACE, unattended }, []);
+    outputs.push(restored[0]?.output() ?? '');
+  }
+  const [attended = '', alone = ''] = outputs;
+  assert.match(attended, /ask again with needs/);
+  assert.match(alone, /nobody can be asked here/);
 });

@@ -293,6 +293,20 @@ test('where nobody can be asked, no line sends the model into a denial', () => {
   assert.match(told(true), /needs: "network" is denied unless a rule of the user allows it/);
 });
 
+test('a stopped command has ended with all its processes only where that is known', () => {
+  const output = createCommandOutput(() => undefined);
+  const told = (leftovers: CommandEnd['leftovers']): string => {
+    const how = { kind: 'killed', signal: 'SIGTERM' } as const;
+    const end: CommandEnd = { how, durationMs: 1, leftovers, notes: [] };
+    return commandOutcome({ output }, end, { ...place, command: 'x', level: 'off' }, stopped).text;
+  };
+  const stopped = AbortSignal.abort();
+  assert.match(told('none'), /with all processes that it started/);
+  assert.doesNotMatch(told('unseen'), /with all processes/);
+  assert.match(told('unseen'), /does not tell whether processes that it started still run/);
+  assert.match(told('detached'), /still runs/);
+});
+
 /** What fails every day, and has nothing to do with a sandbox. */
 const ordinary: readonly string[] = [
   '',

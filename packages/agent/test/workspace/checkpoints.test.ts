@@ -449,7 +449,8 @@ test('a command of the user changed what it wrote, although jobs run beside it',
   );
 });
 
-test('a sweep leaves the record of calls whose checkpoint the store refused', async (t) => {
+/** Two processes of a session one after the other, and a store that can refuse checkpoints. */
+const refusing = (t: TestContext) => {
   const folder = realpathSync(temporaryFolder(t, 'refused'));
   const workspace = path.join(folder, 'work');
   mkdirSync(workspace);
@@ -460,23 +461,54 @@ test('a sweep leaves the record of calls whose checkpoint the store refused', as
   const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
   const [first, next] = [createCheckpoints(place), createCheckpoints(place)];
   for (const checkpoints of [first, next]) t.after(() => checkpoints.close());
+  const lists = path.join(storeFolder(stateFolder, workspace), 'sessions');
+  const refuse = (): void => {
+    mkdirSync(lists, { recursive: true });
+    renameSync(lists, `${lists}-aside`);
+    write(path.dirname(lists), 'sessions', '');
+  };
+  const accept = (): void => {
+    rmSync(lists);
+    renameSync(`${lists}-aside`, lists);
+  };
+  return { workspace, first, next, refuse, accept };
+};
+
+test('a sweep leaves the record of calls whose checkpoint the store refused', async (t) => {
+  const { workspace, first, next, refuse, accept } = refusing(t);
   await sleep(50); // the stamps of younger files are not relied upon
   const call = command('rm filler/2/new.txt');
   await first.before(call);
   rmSync(path.join(workspace, 'filler/2/new.txt'));
-  const lists = path.join(storeFolder(stateFolder, workspace), 'sessions');
-  mkdirSync(lists, { recursive: true });
-  renameSync(lists, `${lists}-aside`);
-  write(path.dirname(lists), 'sessions', '');
+  refuse();
   await assert.rejects(first.take({ by: 'agent', calls: [call] }));
-  rmSync(lists);
-  renameSync(`${lists}-aside`, lists);
+  accept();
   assert.equal(await first.sweep('agent'), null);
   // the process is killed here
   const taken = await next.take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
   assert.deepEqual(
     taken?.changes.files.map((file) => file.path),
     ['filler/2/new.txt'],
+  );
+});
+
+test('a rewind whose checkpoint the store refuses says what it has changed', async (t) => {
+  const { workspace, first, refuse } = refusing(t);
+  await sleep(50);
+  const call = command('rm filler/2/new.txt');
+  await first.before(call);
+  rmSync(path.join(workspace, 'filler/2/new.txt'));
+  const { checkpoint = '' } = (await first.take({ by: 'agent', calls: [call] })) ?? {};
+  const takeBack = [{ id: checkpoint, isForeign: false }];
+  const { plan } = await first.plan({ takeBack, force: false });
+  refuse();
+  const restored = await first.restore(plan ?? '');
+  assert.ok(existsSync(path.join(workspace, 'filler/2/new.txt')));
+  assert.deepEqual([restored.checkpoint, restored.changes.created], [null, 1]);
+  const reasons = restored.left.map(({ path: name, why }) => `${name}: ${why}`);
+  assert.match(
+    reasons.join(),
+    /^checkpoints: what this rewind changed can’t be stored.*: E[A-Z]+:/,
   );
 });
 

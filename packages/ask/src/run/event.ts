@@ -15,9 +15,9 @@ import type { ModelError, StopReason } from '@pawl/agent/machine/event';
 import type { AssistantMessage } from '@pawl/agent/machine/message';
 import type { Usage } from '@pawl/agent/machine/settings';
 import {
-  assistantShape,
-  limitShape,
+  assistantMessageShape,
   modelErrorShape,
+  requestedLimitShape,
   stopReasonShape,
   usageShape,
 } from '@pawl/agent/machine/shapes';
@@ -205,7 +205,7 @@ const fields: { readonly [T in CodeEventType]: Fields<Omit<RunEventOf<T>, 'type'
   Started: {},
   ModelReplied: {
     requestId: id,
-    message: nullable(assistantShape),
+    message: nullable(assistantMessageShape),
     stopReason: stopReasonShape,
     usage: usageShape,
   },
@@ -242,9 +242,9 @@ const fields: { readonly [T in CodeEventType]: Fields<Omit<RunEventOf<T>, 'type'
 
 const changedLimits: Fields<Omit<LimitsChanged, 'type' | 'at' | 'node'>> = {
   limits: object<LimitsChanged['limits']>({
-    usd: optional(limitShape),
-    tokens: optional(limitShape),
-    timeMs: optional(limitShape),
+    usd: optional(requestedLimitShape),
+    tokens: optional(requestedLimitShape),
+    timeMs: optional(requestedLimitShape),
     iterations: optional(amount),
   }),
   stoppedAt: optional(finite),

@@ -282,16 +282,6 @@ export class FigureCollector {
   }
 }
 
-/** The figures of the steps of a journal, or of some of its first ones. */
-export const collectFigures = (
-  header: Pick<Header, 'parent'>,
-  steps: Iterable<FigureStep>,
-): SessionFigures => {
-  const collector = new FigureCollector(header);
-  for (const step of steps) collector.see(step);
-  return collector.figures();
-};
-
 /**
  * A change of settings so shortly before `Resumed` belongs to the new process, which makes both.
  */
@@ -589,10 +579,7 @@ class ToolLog {
     }
     const names = new Set([...this.#tools.keys(), ...times.keys(), ...approvals.keys()]);
     const rows = [...names].map((tool) => {
-      const { calls, endings } = this.#tools.get(tool) ?? {
-        calls: 0,
-        endings: new Map<string, number>(),
-      };
+      const { calls, endings } = this.#getCounts(tool);
       const each = [...(times.get(tool)?.values() ?? [])];
       return {
         tool,

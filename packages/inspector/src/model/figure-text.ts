@@ -26,13 +26,8 @@ export const partText = (part: SentencePart): string => {
   return 'share' in part ? shareText(part.share) : groupDigits(part.count);
 };
 
-const two = (value: number): string => String(value).padStart(2, '0');
-
 /** The local time of day. */
-export const clockText = (at: number): string => {
-  const time = new Date(at);
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-};
+export const clockText = (at: number): string => new Date(at).toTimeString().slice(0, 8);
 
 /** What calls have cost, as far as their prices are known. */
 export const costText = (usd: number, unpriced: number): string =>

@@ -8,6 +8,7 @@ import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';
 import { agent, initialState } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
+import { isRecord } from '@pawl/machine/kernel/shape';
 import { FigureCollector } from '../figures/collect-figures.js';
 import type { SessionFigures } from '../figures/session-figures.js';
 import { SessionIndex } from './session-index.js';
@@ -210,9 +211,6 @@ export const plainValue = (value: unknown): unknown => {
   return 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
 };
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 const collectDifferences = (
   path: string,
   old: unknown,
@@ -226,7 +224,7 @@ const collectDifferences = (
       collectDifferences(`${path}[${index}]`, before[index], after[index], differences);
     return;
   }
-  if (isObject(before) && isObject(after) && !Array.isArray(before) && !Array.isArray(after)) {
+  if (isRecord(before) && isRecord(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
       collectDifferences(
         path === '' ? key : `${path}.${key}`,

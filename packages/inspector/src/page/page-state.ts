@@ -83,6 +83,7 @@ export class PageState {
     this.connection = 'loading';
     this.#traces.clear();
     this.seq = 0;
+    this.pinned = null;
     this.following = true;
   }
 

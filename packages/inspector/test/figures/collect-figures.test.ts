@@ -4,11 +4,8 @@ import { addUsage } from '@pawl/agent/machine/moves/budget';
 import { nothingSpent, type UsageTotals } from '@pawl/agent/machine/settings';
 import { forAll, roam } from '../../../../test/kit/agent/random.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';
-import {
-  collectFigures,
-  FigureCollector,
-  type FigureStep,
-} from '../../src/figures/collect-figures.js';
+import { collectFigures } from '../../../../test/kit/inspector/collect-figures.js';
+import { FigureCollector, type FigureStep } from '../../src/figures/collect-figures.js';
 import { getCacheShare, type SessionFigures } from '../../src/figures/session-figures.js';
 
 /** Figures of sessions that are written as traces (test/kit/agent/trace-player.ts), so that every time is known. */

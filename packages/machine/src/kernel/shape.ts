@@ -174,16 +174,6 @@ export const oneOf = <T extends string>(all: Readonly<Record<T, 1>>): Shape<T> =
 export const trimmed = <T>(shape: Shape<T>, value: unknown): unknown =>
   shape.trim === undefined ? value : shape.trim(value);
 
-/** The first shape for values that `isFirst` accepts, the second for all others. */
-export const pickShape = <T, U>(
-  isFirst: (value: unknown) => boolean,
-  first: Shape<T>,
-  second: Shape<U>,
-): Shape<T | U> => ({
-  check: (value) => (isFirst(value) ? first : second).check(value),
-  trim: (value) => (isFirst(value) ? trimmed(first, value) : trimmed(second, value)),
-});
-
 export const nullable = <T>(shape: Shape<T>): Shape<T | null> => ({
   check: (value) => (value === null ? null : shape.check(value)),
   trim: (value) => trimmed(shape, value),

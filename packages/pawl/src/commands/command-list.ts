@@ -214,7 +214,8 @@ const attach: PawlCommand<RunFlags> = {
   words: '[id]',
   summary:
     'take part in a detached session from this terminal\n' +
-    'Without an id in the last one. It brings back a session whose process died.',
+    'Without an id in the one that runs, or the last if none does. It brings back a session whose ' +
+    'process died.',
   flags: [
     ['--plain', 'print whole lines and never redraw, for screen readers'],
     ['--verbose', 'print more details to stderr'],
@@ -528,14 +529,10 @@ const hooks: PawlCommand<HooksFlags> = {
 
 const skills: PawlCommand<SkillsFlags> = {
   name: 'skills',
-  words: '[what] [folder]',
-  summary:
-    'list the skills and commands, or check a skill\n' +
-    'pawl skills lists those of this folder and of yours (list). pawl skills check FOLDER checks one ' +
-    'strictly.',
+  words: '[what]',
+  summary: 'list the skills and commands of this folder and of yours (list)',
   flags: [workspaceFlag('the folder to list (default: this one)')],
-  run: async ({ flags, words: [what, folder] }) =>
-    (await import('./skills.js')).runSkills(what, folder, flags),
+  run: async ({ flags, words: [what] }) => (await import('./skills.js')).runSkills(what, flags),
 };
 
 const mcp: PawlCommand<McpFlags> = {

@@ -23,27 +23,27 @@ const OPTIONS: Rows = [
     `the model, for example ${defaultProvider.name}/NAME or ${keylessProvider.name}/NAME`,
   ],
   ['-c, --continue', 'continue the last session of this folder'],
-  ['-r, --resume [id]', 'choose a session, and continue it'],
+  ['-r, --resume [id]', 'choose a session of any folder, and continue it'],
   ['--preset <name>', 'what it may do unasked: plan, careful, auto, ci, full'],
   ['--max-usd <amount>', 'the most that the session may cost, in dollars'],
   ['--detach', 'with -p: leave it running; pawl attach comes back'],
-  ['--json', 'with -p: print JSON lines'],
+  ['--json', 'with -p: print JSON lines; not with --detach'],
 ];
 
 const GROUPS: readonly (readonly [title: string, rows: Rows])[] = [
   [
     'A session',
     [
-      ['sessions', 'list the sessions, or delete one'],
+      ['sessions', 'list the sessions (--live: that run), or delete one'],
       ['show [id]', 'print the conversation; with --time: time and cost'],
       ['inspect [id]', 'show a session in a browser, while it runs or later'],
-      ['fork <id> --at <seq>', 'start a new session from a line of an old one'],
+      ['fork <id> --at <seq>', 'start a new session from a line that rewind lists'],
     ],
   ],
   [
     'Take back',
     [
-      ['rewind [id]', 'take back files and words of a session; --at says how far'],
+      ['rewind [id]', 'list what can be taken back; with --at <seq> do it'],
       ['redo [id]', 'go forward again from the last rewind'],
     ],
   ],
@@ -100,7 +100,8 @@ export const firstHelp = (): string =>
     ...wrap(
       `First: set ${keyVariables().join(' or ')} (pawl models: all providers); ${keylessProvider.name}/NAME needs no key. In a ` +
         'session: /help lists its commands, /model the models, /cost the cost; Escape stops, ' +
-        'Ctrl-D leaves. Answer P when a command asks: it is allowed in this folder for ever.',
+        '/rewind takes back; Ctrl-D ends the session, /detach leaves it running. Answer P when a ' +
+        'command asks: commands that begin like it are allowed in this folder for ever.',
       COLUMNS,
     ),
     'More: pawl help all, or pawl help TOPIC, such as rewind or max-usd.',

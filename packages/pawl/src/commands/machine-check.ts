@@ -179,7 +179,7 @@ type ExplorerWatch = (name: string, progress: Progress) => void;
  * Explores all configurations of a plan; results are in its order. `watch` gets the progress of
  * each, and its end.
  */
-export const exploreAll = async (
+const exploreAll = async (
   plan: Plan,
   watch: ExplorerWatch,
 ): Promise<readonly ExplorationResult[]> => {

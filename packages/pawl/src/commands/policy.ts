@@ -146,20 +146,28 @@ export const explainPolicy = async (
   const settings = await policySettings(flags, workspace, warn);
   const [
     { explainCommand },
-    { answerOfGit, lossesBeside, lossesByGit },
+    { answerOfGit, discardedByGit, lossesBeside, lossesByGit },
+    { createMovedFiles },
     { createLateCheckpoints },
+    { readUserPlaces },
   ] = await Promise.all([
     import('@pawl/agent/policy/shell/explain-command'),
     import('@pawl/agent/workspace/uncommitted-files'),
+    import('@pawl/agent/workspace/moved-files'),
     import('@pawl/agent/workspace/late-hooks'),
+    import('@pawl/agent/secrets/user-places'),
   ]);
   const environment = process.env;
   // what they would keep; there is no session, and nothing is written
   const checkpoints = createLateCheckpoints({ workspace, sessionId: 'none', environment });
   const explained = await explainCommand(text, settings, {
     // finds the files that neither git nor checkpoints could bring back
-    losses: lossesBeside(checkpoints, lossesByGit(environment)),
+    findLosses: lossesBeside(checkpoints, lossesByGit(environment)),
+    findDiscarded: discardedByGit(environment, () => undefined),
     askGit: answerOfGit(environment),
+    movedFiles: createMovedFiles(environment),
+    userShell: environment.SHELL ?? null,
+    userPlaces: readUserPlaces(environment),
     ...(needs === undefined ? {} : { needs }),
   });
   const reach = commandReach(explained, settings.sandbox, needs);

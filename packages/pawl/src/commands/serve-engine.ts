@@ -329,8 +329,8 @@ type AgentParts = {
   readonly prompts: SessionPrompts;
   readonly tools: Pick<OptionalTools, 'options' | 'secrets'>;
   /**
-   * Whether the session works only on this node. It does with MCP servers or hooks: they run as
-   * processes of this computer.
+   * Whether the session works only on this node. It does with MCP servers, which run as processes
+   * of this computer; hooks, which do so too, bind it by themselves.
    */
   readonly isBound: boolean;
   readonly warn: Warn;
@@ -458,9 +458,7 @@ const equipSession = async (
       })
     : await modelTools(model, settled);
   const { servers } = tools;
-  const { userHooks = [], projectHooks = [] } = settled;
-  const hasHooks = userHooks.length + projectHooks.length > 0;
-  const isBound = isHere && (servers !== null || hasHooks);
+  const isBound = isHere && servers !== null;
   const agent = createEngineAgent({ model, settled, prompts, tools, isBound, warn });
   const equipped = await attempt(() => agent.equip(session));
   if (equipped.kind === 'fault') {

@@ -27,7 +27,7 @@ export const secondWords: Readonly<Record<string, string>> = {
   mcp: 'list test add remove login logout serve',
   policy: 'explain',
   sessions: 'list delete',
-  skills: 'list check',
+  skills: 'list',
   trust: 'list allow revoke',
 };
 

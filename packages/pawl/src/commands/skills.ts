@@ -1,8 +1,7 @@
-/** `pawl skills list` and `pawl skills check FOLDER`. */
+/** `pawl skills list`: the skills and commands of this folder and of yours. */
 
-import { checkSkill, loadPromptFiles } from '@pawl/agent/extensions/skills/load-skills';
+import { loadPromptFiles } from '@pawl/agent/extensions/skills/load-skills';
 import { faultText, type PromptFile } from '@pawl/agent/extensions/skills/prompt-file';
-import { plural } from '@pawl/agent/platform/text';
 import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
@@ -24,7 +23,8 @@ const promptLine = ({ kind, name, hint, description, offered, file }: PromptFile
   return `${typed} (${kind}${whose}) ${file}${description === '' ? '' : `: ${description}`}`;
 };
 
-const list = async (flags: SkillsFlags): Promise<number> => {
+export const runSkills = async (what = 'list', flags: SkillsFlags): Promise<number> => {
+  if (what !== 'list') throw usageStop(`pawl skills has list, not '${what}'.`);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const configured = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
@@ -40,30 +40,4 @@ const list = async (flags: SkillsFlags): Promise<number> => {
       safe`No skills and no commands here. docs/extend/skills.md says where they belong.\n`,
     );
   return exitCodes.done;
-};
-
-const check = async (folder: string): Promise<number> => {
-  const faults = await checkSkill(folder);
-  for (const fault of faults)
-    writeError(safe`${oneLine(faultText(fault), Number.POSITIVE_INFINITY)}\n`);
-  const shown = oneLine(folder, LINE_MAX);
-  if (faults.length === 0) writeOut(safe`The skill in ${shown} is valid.\n`);
-  else writeError(safe`The skill in ${shown} has ${makeSafe(plural(faults.length, 'fault'))}.\n`);
-  return faults.length === 0 ? exitCodes.done : exitCodes.badInput;
-};
-
-export const runSkills = async (
-  what = 'list',
-  folder: string | undefined,
-  flags: SkillsFlags,
-): Promise<number> => {
-  if (what === 'list') {
-    if (folder !== undefined)
-      throw usageStop('pawl skills list takes no folder. Use --workspace FOLDER.');
-    return list(flags);
-  }
-  if (what !== 'check') throw usageStop(`pawl skills has list and check, not '${what}'.`);
-  if (folder === undefined)
-    throw usageStop('pawl skills check needs a folder: pawl skills check FOLDER');
-  return check(folder);
 };

@@ -33,14 +33,17 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { pathErrorText } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { workspaceRefusal } from '@pawl/agent/session/create-agent';
-import type { AcpHost } from './acp-host.js';
+import { errorEnding, exitCodes } from '../process/exit-codes.js';
+import { packageVersion } from '../process/package-folder.js';
+import { storedJournals } from '../sessions/stored-sessions.js';
+import type { RunFlags } from '../settings/flags.js';
 import { AcpSession, BadOption, TurnFailed } from './acp-session.js';
 import { BadPrompt } from './prompt-blocks.js';
 import type { Client, ClientFeatures } from './session-updates.js';
 
-const initializeResponse = (version: string): InitializeResponse => ({
+const initializeResponse = (): InitializeResponse => ({
   protocolVersion: PROTOCOL_VERSION,
-  agentInfo: { name: 'pawl', title: 'Pawl', version },
+  agentInfo: { name: 'pawl', title: 'Pawl', version: packageVersion() },
   agentCapabilities: {
     loadSession: true,
     promptCapabilities: { image: true, embeddedContext: true },
@@ -92,7 +95,6 @@ export type AcpConnection = {
 
 /** State that the handlers of one connection share. */
 type ConnectionState = {
-  readonly host: AcpHost;
   readonly sessions: AcpSessions;
   features: ClientFeatures;
   /** Calls `then` after the answer to this request was written. */
@@ -110,7 +112,7 @@ const answerThenAnnounce = (
 };
 
 const addOpenings = (app: AgentApp, connected: ConnectionState): AgentApp => {
-  const { host, sessions } = connected;
+  const { sessions } = connected;
   const toClient = ({ client }: { readonly client: AgentContext }): Client => ({
     context: client,
     features: connected.features,
@@ -118,11 +120,11 @@ const addOpenings = (app: AgentApp, connected: ConnectionState): AgentApp => {
   return app
     .onRequest('initialize', ({ params }) => {
       connected.features = readFeatures(params);
-      return initializeResponse(host.version);
+      return initializeResponse();
     })
     .onRequest(
       'session/new',
-      handler(host, async (request) => {
+      handler(async (request) => {
         const session = await openAndWarn(request.params, (opening) =>
           sessions.create(toClient(request), opening),
         );
@@ -134,7 +136,7 @@ const addOpenings = (app: AgentApp, connected: ConnectionState): AgentApp => {
     )
     .onRequest(
       'session/load',
-      handler(host, async (request) => {
+      handler(async (request) => {
         const { sessionId } = request.params;
         const session = await openAndWarn(request.params, (opening) =>
           sessions.find(toClient(request), { ...opening, sessionId, shows: 'conversation' }),
@@ -145,7 +147,7 @@ const addOpenings = (app: AgentApp, connected: ConnectionState): AgentApp => {
     )
     .onRequest(
       'session/resume',
-      handler(host, async (request) => {
+      handler(async (request) => {
         const { sessionId } = request.params;
         const session = await openAndWarn(request.params, (opening) =>
           sessions.find(toClient(request), { ...opening, sessionId, shows: 'nothing' }),
@@ -155,36 +157,36 @@ const addOpenings = (app: AgentApp, connected: ConnectionState): AgentApp => {
     );
 };
 
-const addSessionRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp =>
+const addSessionRequests = (app: AgentApp, { sessions }: ConnectionState): AgentApp =>
   app
     .onRequest(
       'session/list',
-      handler(host, ({ params }) => sessions.list(params.cwd ?? null, params.cursor ?? null)),
+      handler(({ params }) => sessions.list(params.cwd ?? null, params.cursor ?? null)),
     )
     .onRequest(
       'session/close',
-      handler(host, async ({ params }) => {
+      handler(async ({ params }) => {
         await sessions.close(params.sessionId);
         return {};
       }),
     )
     .onRequest(
       'session/delete',
-      handler(host, async ({ params }) => {
+      handler(async ({ params }) => {
         await sessions.delete(params.sessionId);
         return {};
       }),
     )
     .onRequest(
       'session/set_mode',
-      handler(host, async ({ params }) => {
+      handler(async ({ params }) => {
         await sessions.get(params.sessionId).changePreset(params.modeId);
         return {};
       }),
     )
     .onRequest(
       'session/set_config_option',
-      handler(host, async ({ params }) => {
+      handler(async ({ params }) => {
         const session = sessions.get(params.sessionId);
         await session.changeOption(params.configId, String(params.value));
         return { configOptions: session.settings.configOptions ?? [] };
@@ -192,9 +194,7 @@ const addSessionRequests = (app: AgentApp, { host, sessions }: ConnectionState):
     )
     .onRequest(
       'session/prompt',
-      handler(host, ({ params, signal }) =>
-        sessions.get(params.sessionId).prompt(params.prompt, signal),
-      ),
+      handler(({ params, signal }) => sessions.get(params.sessionId).prompt(params.prompt, signal)),
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
@@ -203,12 +203,12 @@ type AcpStreams = {
   readonly input: ReadableStream<Uint8Array>;
 };
 
-/** Serves one client until it goes. */
-export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpConnection => {
-  const sessions = new AcpSessions(host);
+/** Serves one client until it goes. `flags`: of its sessions. */
+export const serveClient = (flags: RunFlags, { output, input }: AcpStreams): AcpConnection => {
+  const sessions = new AcpSessions(flags);
   const { stream, afterAnswer } = hookAnswers(ndJsonStream(output, input));
   const features = { notices: false, compaction: false, forms: false };
-  const connected: ConnectionState = { host, sessions, features, afterAnswer };
+  const connected: ConnectionState = { sessions, features, afterAnswer };
   const app = addSessionRequests(addOpenings(agent({ name: 'pawl' }), connected), connected);
   const connection = app.connect(stream);
   const closed = connection.closed.then((): unknown => connection.signal.reason);
@@ -288,7 +288,7 @@ const listedSession = ({ sessionId, workspace, title, changedAt }: SessionInfo):
 
 /** The sessions that are open for one client. */
 class AcpSessions {
-  readonly #host: AcpHost;
+  readonly #flags: RunFlags;
   readonly #open = new Map<string, AcpSession>();
   /** Openings of stored sessions that are under way: a second one joins the first. */
   readonly #opening = new Map<string, Promise<AcpSession>>();
@@ -296,8 +296,8 @@ class AcpSessions {
   readonly #begun = new Set<Promise<AcpSession>>();
   #isClosed = false;
 
-  constructor(host: AcpHost) {
-    this.#host = host;
+  constructor(flags: RunFlags) {
+    this.#flags = flags;
   }
 
   /** Throws an UnknownSession if it is not open here. */
@@ -310,7 +310,7 @@ class AcpSessions {
   async create(client: Client, { cwd, servers }: WantedSession): Promise<AcpSession> {
     const workspace = await sessionWorkspace(cwd);
     return this.#begin(() =>
-      AcpSession.open(this.#host, client, { workspace, servers, resume: null }),
+      AcpSession.open(this.#flags, client, { workspace, servers, resume: null }),
     );
   }
 
@@ -342,7 +342,7 @@ class AcpSessions {
   /** Deletes a stored session. One that is open for this client is closed first. */
   async delete(sessionId: string): Promise<void> {
     await this.close(sessionId);
-    await this.#host.journals.delete(sessionId);
+    await storedJournals().delete(sessionId);
   }
 
   /** Closes all sessions, also those that are still being opened; opens no more. Never rejects. */
@@ -360,7 +360,7 @@ class AcpSessions {
     const workspace = cwd === null ? null : await realWorkspace(cwd);
     const sessions: ListedSession[] = [];
     let isPast = cursor === null;
-    for await (const info of this.#host.journals.list()) {
+    for await (const info of storedJournals().list()) {
       if (isPast && isListed(info, workspace)) {
         const last = sessions.at(-1);
         if (last !== undefined && sessions.length === PAGE_SESSIONS)
@@ -399,7 +399,7 @@ class AcpSessions {
         throw wrongFolder(sessionId, recorded, workspace);
     };
     const resume = { id: sessionId, accept, shows };
-    return AcpSession.open(this.#host, client, { workspace, servers, resume });
+    return AcpSession.open(this.#flags, client, { workspace, servers, resume });
   }
 
   async #begin(open: () => Promise<AcpSession>): Promise<AcpSession> {
@@ -434,7 +434,7 @@ const INVALID_PARAMS = -32602;
 const INTERNAL = -32603;
 
 /** Errors with words for the user. `data` says the kind of a failed turn. */
-const errorFor = (host: AcpHost, error: unknown): RequestError => {
+const errorFor = (error: unknown): RequestError => {
   if (error instanceof RequestError) return error;
   const isRefusal = [BadParameters, BadPrompt, BadOption].some((kind) => error instanceof kind);
   if (isRefusal && error instanceof Error) return new RequestError(INVALID_PARAMS, error.message);
@@ -442,8 +442,8 @@ const errorFor = (host: AcpHost, error: unknown): RequestError => {
     return new RequestError(NOT_FOUND, error.message, { sessionId: error.sessionId });
   if (error instanceof TurnFailed)
     return new RequestError(INTERNAL, error.message, { kind: error.error, message: error.message });
-  const { kind, reason, message } = host.describeError(error);
-  if (kind === 'configuration')
+  const { exit, reason, message } = errorEnding(error);
+  if (exit === exitCodes.configuration)
     return new RequestError(AUTH_REQUIRED, message, { kind: reason, message });
   if (reason === 'notFound') return new RequestError(NOT_FOUND, message);
   return new RequestError(INTERNAL, message, { kind: reason, message });
@@ -458,12 +458,12 @@ type Request<Params> = {
 
 /** A handler of requests, whose errors have a code and words. */
 const handler =
-  <Params, Answer>(host: AcpHost, answer: (request: Request<Params>) => Answer | Promise<Answer>) =>
+  <Params, Answer>(answer: (request: Request<Params>) => Answer | Promise<Answer>) =>
   async (request: Request<Params>): Promise<Answer> => {
     try {
       return await answer(request);
     } catch (error) {
-      throw errorFor(host, error);
+      throw errorFor(error);
     }
   };
 

@@ -6,7 +6,7 @@
  * in the words of the protocol (ACP). The session's helpers are in other files: its steps become
  * updates (session-updates.ts), which are sent in order (outbox.ts); its trust gate asks about
  * programs of the project (questions.ts), and it is closed and opened again with those
- * (`ReopenableSession` in acp-host.ts).
+ * (reopenable-session.ts).
  */
 
 import type {
@@ -24,6 +24,8 @@ import {
   type UsageTotals,
 } from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
+import { knownModels } from '@pawl/agent/models/catalogue';
+import { keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
 import type { Preset } from '@pawl/agent/policy/presets';
@@ -41,14 +43,9 @@ import {
   presetNames,
   presetSettings,
 } from '@pawl/agent/session/session-settings';
+import { storedBlobs, storedJournals } from '../sessions/stored-sessions.js';
 import { effortNote } from '../settings/connect-model.js';
-import {
-  type AcpHost,
-  type OpenedSession,
-  ReopenableSession,
-  type ResumeRequest,
-  type SessionRequest,
-} from './acp-host.js';
+import type { RunFlags } from '../settings/flags.js';
 import { Outbox } from './outbox.js';
 import { keepPictures, readPrompt } from './prompt-blocks.js';
 import {
@@ -60,13 +57,27 @@ import {
   withdrawnBy,
 } from './questions.js';
 import {
+  type OpenedSession,
+  openForEditor,
+  ReopenableSession,
+  type ResumeRequest,
+  type SessionRequest,
+} from './reopenable-session.js';
+import {
   type Client,
   noticeUpdate,
   SessionUpdates,
   textUpdate,
   usageUpdate,
 } from './session-updates.js';
-import { commandIn, commandsUpdate, expandTyped, unknownCommandText } from './typed-commands.js';
+import {
+  commandIn,
+  commandsUpdate,
+  expandTyped,
+  isOffered,
+  runEditorCommand,
+  unknownCommandText,
+} from './typed-commands.js';
 
 type SessionOpening = Pick<SessionRequest, 'workspace' | 'servers'> & {
   /** Null for a new session. `shows`: whether the client wants the conversation so far. */
@@ -76,7 +87,7 @@ type SessionOpening = Pick<SessionRequest, 'workspace' | 'servers'> & {
 };
 
 type Parts = {
-  readonly host: AcpHost;
+  readonly flags: RunFlags;
   readonly client: Client;
   readonly opened: OpenedSession;
   /** Opens the session again after it was closed. */
@@ -106,7 +117,7 @@ type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsa
  * 5. All updates of a turn are written before its prompt is answered.
  */
 export class AcpSession {
-  readonly #host: AcpHost;
+  readonly #flags: RunFlags;
   readonly #client: Client;
   readonly #session: ReopenableSession;
   readonly #trustGate: TrustGate;
@@ -135,8 +146,8 @@ export class AcpSession {
   #cancelledTurn: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: Parts) {
-    const { host, client, opened, openAgain, state, waitingSteps, outbox, updates } = parts;
-    this.#host = host;
+    const { flags, client, opened, openAgain, state, waitingSteps, outbox, updates } = parts;
+    this.#flags = flags;
     this.#client = client;
     this.#session = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
     this.#state = state;
@@ -146,7 +157,6 @@ export class AcpSession {
     this.#outbox = outbox;
     this.#updates = updates;
     this.#trustGate = new TrustGate({
-      host,
       client,
       openAgain,
       session: this.#session,
@@ -166,14 +176,14 @@ export class AcpSession {
    * A conversation that the client wants is put into the outbox while the journal is read, so that
    * its entries are read and folded once.
    */
-  static async open(host: AcpHost, client: Client, request: SessionOpening): Promise<AcpSession> {
+  static async open(flags: RunFlags, client: Client, request: SessionOpening): Promise<AcpSession> {
     const { resume, workspace } = request;
     const isWanted = resume?.shows === 'conversation';
     // Nothing is sent before `acpSession` is there.
     const outbox = new Outbox((update) => acpSession.#notify(update));
     // A client that wants no conversation has the title from its list.
     const title = resume === null || isWanted ? 'unknown' : 'known';
-    const updates = createUpdates(host, client, outbox, { workspace, title });
+    const updates = createUpdates(client, outbox, { workspace, title });
     let shownSeq = 0;
     const visit = (step: JournalStep): void => {
       updates.replay(step);
@@ -184,7 +194,7 @@ export class AcpSession {
     let watcher: Watcher = (stepped) => void waitingSteps.push(stepped);
     let warn = (text: string): void => void warnings.push(text);
     const open = (resumed: ResumeRequest | null): Promise<OpenedSession> =>
-      host.open({
+      openForEditor(flags, {
         ...request,
         resume: resumed,
         watcher: (stepped) => watcher(stepped),
@@ -198,7 +208,7 @@ export class AcpSession {
     const openAgain = (): Promise<OpenedSession> =>
       open({ ...resumeRequest, rights: liveRights(acpSession.#state) });
     const acpSession = new AcpSession({
-      host,
+      flags,
       client,
       opened: first,
       openAgain,
@@ -228,7 +238,7 @@ export class AcpSession {
     const { settings } = this.#state.session;
     return {
       modes: presetModes(settings),
-      configOptions: listConfigOptions(settings, this.#host.models()),
+      configOptions: listConfigOptions(settings, usableModels()),
     };
   }
 
@@ -240,7 +250,7 @@ export class AcpSession {
   /** Call after the answer that names the session: from now on updates are sent. */
   announce(): void {
     this.#showWaiting();
-    this.#outbox.push(commandsUpdate(this.#host.commands, this.#session.prompts));
+    this.#outbox.push(commandsUpdate(this.#session.prompts));
     this.#outbox.push(usageUpdate(this.#state));
     this.#outbox.open();
   }
@@ -261,10 +271,10 @@ export class AcpSession {
     this.#waitingSteps ??= [];
     this.#updates.stop();
     const about = { workspace: this.workspace, title: 'unknown' } as const;
-    this.#updates = createUpdates(this.#host, this.#client, this.#outbox, about);
+    this.#updates = createUpdates(this.#client, this.#outbox, about);
     try {
       if (at > 0)
-        await this.#host.journals.replay(this.id, {
+        await storedJournals().replay(this.id, {
           at,
           visit: (step) => this.#updates.replay(step),
         });
@@ -402,11 +412,10 @@ export class AcpSession {
   }
 
   async #runCommand(name: string, words: string): Promise<State> {
-    const { commands } = this.#host;
     const session = await this.#session.current();
-    const printed = commands.some((command) => command.name === name)
-      ? await this.#host.runCommand(session, name, words)
-      : unknownCommandText(name, commands, this.#session.prompts);
+    const printed = isOffered(name)
+      ? await runEditorCommand(session, this.#flags, name, words)
+      : unknownCommandText(name, this.#session.prompts);
     if (printed.trim() !== '')
       this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
     return session.idle();
@@ -434,12 +443,16 @@ export class AcpSession {
 }
 
 const createUpdates = (
-  { journals: { blobs } }: AcpHost,
   { features }: Client,
   outbox: Outbox,
   about: { readonly workspace: string; readonly title: 'known' | 'unknown' },
 ): SessionUpdates =>
-  new SessionUpdates({ ...about, features, blobs, push: (item) => outbox.push(item) });
+  new SessionUpdates({
+    ...about,
+    features,
+    blobs: storedBlobs(),
+    push: (item) => outbox.push(item),
+  });
 
 // The settings that a client can change: preset, model and effort. ACP calls presets modes.
 
@@ -464,6 +477,13 @@ const presetModes = (settings: Settings): SessionModeState => ({
     ...(settings.preset === undefined ? [unnamedPreset] : []),
   ],
 });
+
+/** The known models of providers that there is a key for. */
+const usableModels = (): readonly string[] =>
+  knownModels().filter((id) => {
+    const provider = providerOfModel(id);
+    return provider !== undefined && keyIn(process.env, provider.keyVariables) !== null;
+  });
 
 const listConfigOptions = (
   settings: Settings,

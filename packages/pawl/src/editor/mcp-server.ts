@@ -38,39 +38,35 @@ const HARD_END_MS = 2_000;
 type Running = Set<Promise<Session>>;
 
 /**
- * Each prompt names its session, folder and preset, so the flags for them don't count. `running`
- * gets the sessions.
+ * Opens the session of a prompt, or rejects with the reason. Each prompt names its session, folder
+ * and preset, so the flags for them don't count. `running` gets the session.
  */
-const createSessionsHost = (allFlags: RunFlags, running: Running): SessionsHost => {
+const openSession = async (
+  allFlags: RunFlags,
+  running: Running,
+  { workspace, resume, preset, watcher }: WantedSession,
+): Promise<Session> => {
+  if (workspace !== null && !workspace.startsWith('/'))
+    throw usageStop(`The workspace ${workspace} is not an absolute path.`);
   const { resume: _, continue: last, workspace: folder, preset: flagged, ...flags } = allFlags;
-  return {
-    version: packageVersion(),
-    list: userSessions,
-    readState: async (sessionId) =>
-      (await foldStored(await findSession(sessionId), undefined)).state, // undefined: to its end
-    async open({ workspace, resume, preset, watcher }) {
-      if (workspace !== null && !workspace.startsWith('/'))
-        throw usageStop(`The workspace ${workspace} is not an absolute path.`);
-      const sessionFlags: RunFlags = {
-        ...flags,
-        onAsk: 'deny',
-        ...(workspace === null ? {} : { workspace }),
-        ...(preset === null ? {} : { preset }),
-      };
-      const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
-      const more = {
-        watcher,
-        warn,
-        forAgent: true, // it must not get the preset `full`
-        ...(resume === null ? {} : { resume: await findSession(resume) }),
-      };
-      const opening = openFromFlags(sessionFlags, 'headless', more).then((one) => one.session);
-      running.add(opening);
-      const forget = (): void => void running.delete(opening);
-      opening.then((session) => session.ended).then(forget, forget);
-      return opening;
-    },
+  const sessionFlags: RunFlags = {
+    ...flags,
+    onAsk: 'deny',
+    ...(workspace === null ? {} : { workspace }),
+    ...(preset === null ? {} : { preset }),
   };
+  const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
+  const more = {
+    watcher,
+    warn,
+    forAgent: true, // it must not get the preset `full`
+    ...(resume === null ? {} : { resume: await findSession(resume) }),
+  };
+  const opening = openFromFlags(sessionFlags, 'headless', more).then((one) => one.session);
+  running.add(opening);
+  const forget = (): void => void running.delete(opening);
+  opening.then((session) => session.ended).then(forget, forget);
+  return opening;
 };
 
 const closeAll = async (running: Running): Promise<void> => {
@@ -93,7 +89,7 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
     write: (bytes: Buffer, _encoding, done) => void writer.write(bytes).then(() => done(), done),
   });
   const running: Running = new Set();
-  const host = createSessionsHost(flags, running);
+  const open: OpenWanted = (wanted) => openSession(flags, running, wanted);
   let exit: ExitCode = exitCodes.done;
   let stopListening = (): void => undefined;
   const ended = new Promise<void>((resolve) => {
@@ -110,7 +106,7 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
     process.stdin.once('close', resolve);
     output.once('error', () => resolve()); // the reader is gone
   });
-  const handle = serveStdio(() => createSessionsServer(host), {
+  const handle = serveStdio(() => createSessionsServer(open), {
     transport: new StdioServerTransport(process.stdin, output),
   });
   await ended;
@@ -121,31 +117,20 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
 };
 
 /**
- * What the tools `prompt`, `sessions` and `show` need of this process.
- *
- * 1. Each prompt opens its session and closes it again. A session is a handle in the arguments,
- *    never state of a connection.
- * 2. Nobody can be asked here. Calls that need an approval are denied, and the model goes on
- *    without.
+ * What a prompt opens, and closes again: a session is a handle in the arguments, never state of a
+ * connection. Nobody can be asked here. Calls that need an approval are denied, and the model goes
+ * on without.
  */
-type SessionsHost = {
-  readonly version: string;
-  /**
-   * Rejects with the reason if the session can't be opened. `workspace` counts for a new session.
-   */
-  open(request: WantedSession): Promise<Session>;
-  list(): Promise<readonly SessionInfo[]>;
-  /** Rejects if there is no such session. */
-  readState(sessionId: string): Promise<State>;
-};
-
 type WantedSession = {
+  /** Counts for a new session. */
   readonly workspace: string | null;
   readonly resume: string | null;
   /** null: a resumed session keeps its own. */
   readonly preset: Preset | null;
   readonly watcher: Watcher;
 };
+
+type OpenWanted = (wanted: WantedSession) => Promise<Session>;
 
 type PromptInput = {
   readonly prompt: string;
@@ -196,14 +181,14 @@ const progressWatcher = (context: ServerContext): Watcher => {
 };
 
 const runPrompt = async (
-  host: SessionsHost,
+  open: OpenWanted,
   { prompt, preset, ...place }: PromptInput,
   context: ServerContext,
 ): Promise<CallToolResult> => {
   const [workspace, sessionId] = [place.workspace ?? null, place.sessionId ?? null];
   if ((workspace === null) === (sessionId === null))
     return say('Give either workspace, for a new session, or sessionId, to continue one.', true);
-  const session = await host.open({
+  const session = await open({
     workspace,
     resume: sessionId,
     watcher: progressWatcher(context),
@@ -244,8 +229,8 @@ const listText = (all: readonly SessionInfo[]): string =>
     .join('\n');
 
 /** The server of one connection. */
-const createSessionsServer = (host: SessionsHost): McpServer => {
-  const server = new McpServer({ name: 'pawl', version: host.version });
+const createSessionsServer = (open: OpenWanted): McpServer => {
+  const server = new McpServer({ name: 'pawl', version: packageVersion() });
   const promptInput = toolSchema<PromptInput>(
     {
       prompt: textSchema('What the agent is to do.'),
@@ -265,7 +250,7 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
     'Gives a task to Pawl, a coding agent, and waits for its answer. The answer names the ' +
     'session, which can be continued.';
   server.registerTool('prompt', { description, inputSchema: promptInput }, (input, context) =>
-    answer(() => runPrompt(host, input, context)),
+    answer(() => runPrompt(open, input, context)),
   );
   server.registerTool(
     'sessions',
@@ -273,7 +258,7 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
       description: 'Lists the newest sessions: id, folder, first words.',
       inputSchema: toolSchema<object>({}, []),
     },
-    () => answer(async () => say(listText(await host.list()) || 'There are no sessions.')),
+    () => answer(async () => say(listText(await userSessions()) || 'There are no sessions.')),
   );
   const showInput = toolSchema<{ readonly sessionId: string }>(
     { sessionId: textSchema('The session to show.') },
@@ -282,7 +267,11 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
   server.registerTool(
     'show',
     { description: 'Shows the conversation of a session.', inputSchema: showInput },
-    ({ sessionId }) => answer(async () => say(showText(await host.readState(sessionId)))),
+    ({ sessionId }) =>
+      answer(async () => {
+        const folded = await foldStored(await findSession(sessionId), undefined); // to its end
+        return say(showText(folded.state));
+      }),
   );
   return server;
 };

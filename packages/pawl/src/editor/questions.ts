@@ -36,8 +36,8 @@ import { clientCallId } from '@pawl/agent/session/client-call-ids';
 import { harmless } from '@pawl/terminal/paint';
 import { callFacts } from '@pawl/terminal/question-rows';
 import type { ProjectQuestion, TrustAnswer, TrustQuestion } from '../sessions/project-trust.js';
-import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import type { Outbox } from './outbox.js';
+import type { OpenedSession, ReopenableSession } from './reopenable-session.js';
 import { type Client, noticeUpdate } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
 import { commandsUpdate } from './typed-commands.js';
@@ -232,7 +232,6 @@ export const askWords = async (
 // May this program of the project run
 
 type TrustGateParts = {
-  readonly host: AcpHost;
   readonly client: Client;
   readonly outbox: Outbox;
   readonly session: ReopenableSession;
@@ -272,12 +271,13 @@ export class TrustGate {
   }
 
   async #askAndReopen(): Promise<void> {
-    const { host, client, outbox, session, workspace, openAgain } = this.#parts;
+    const { client, outbox, session, workspace, openAgain } = this.#parts;
     this.#withdrawn = new AbortController();
     const { signal } = this.#withdrawn;
     const tell = (text: string): void =>
       outbox.push(noticeUpdate(text, 'warning', client.features));
-    const questions = await host.trustQuestions(workspace, tell);
+    const { projectQuestions } = await import('../sessions/project-trust.js');
+    const questions = await projectQuestions(workspace, tell);
     const isAllowed = await askTrustQuestions(questions, {
       client,
       sessionId: session.id,
@@ -286,7 +286,7 @@ export class TrustGate {
     });
     if (!isAllowed) return;
     await session.reopen(openAgain);
-    outbox.push(commandsUpdate(host.commands, session.prompts));
+    outbox.push(commandsUpdate(session.prompts));
   }
 }
 

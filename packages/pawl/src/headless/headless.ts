@@ -31,7 +31,12 @@ import {
   warningText,
 } from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { createJudgedCalls, createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
+import {
+  createJudgedCalls,
+  createStepPrinter,
+  type ToolResult,
+  withDetail,
+} from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeResult } from '@pawl/terminal/write';
 import {
   type ExitEnding,
@@ -517,21 +522,26 @@ export const runHeadless = async (
   prompt: Prompt,
   read?: TurnDemands,
 ): Promise<number> => {
-  const found: { session: Session | null } = { session: null };
+  const found: { session: Session | null; denied: number } = { session: null, denied: 0 };
   try {
     refuseEmpty(prompt);
     const demands = read ?? (await readDemands(flags));
     const ending = await runPrinted(flags, prompt, demands, ({ session, settings }) => {
       found.session = session;
-      return flags.json ? jsonOutlet : textOutlet(settings.workspace, flags);
+      if (!flags.json) return textOutlet(settings.workspace, flags);
+      const see = (stepped: Stepped): void => {
+        found.denied += stepped.actions.filter(isDenial).length;
+        jsonOutlet.see(stepped);
+      };
+      return { ...jsonOutlet, see };
     });
     return ending.exit;
   } catch (fault) {
     const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) {
-      const { session } = found;
+      const { session, denied } = found;
       const state = session === null ? null : await session.state();
-      jsonOutlet.end({ ending, state, denied: 0, json: null }, session?.id ?? null);
+      jsonOutlet.end({ ending, state, denied, json: null }, session?.id ?? null);
     }
     throw fault;
   }
@@ -705,6 +715,9 @@ const listTitles = (titles: readonly string[]): string => {
   return `${titles.slice(0, TITLES_MAX).join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
+const isDenial = (action: Action): action is ToolResult =>
+  action.type === 'DisplayToolResult' && action.status === 'denied';
+
 const createDenials = (workspace: string): Denials => {
   const calls = createJudgedCalls(workspace);
   const denied: Record<MissingPermission, string[]> = { nobody: [], sandbox: [] };
@@ -738,7 +751,7 @@ const createDenials = (workspace: string): Denials => {
         prompted = true;
       }
       for (const action of actions) {
-        if (action.type !== 'DisplayToolResult' || action.status !== 'denied') continue;
+        if (!isDenial(action)) continue;
         const title = oneLine(`${action.tool} ${calls.title(action)}`, 80);
         titles.push(title);
         const call = calls.get(action.callId);

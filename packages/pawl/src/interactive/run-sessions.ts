@@ -303,10 +303,10 @@ const createViewHandlers = (
   // are still read: `sending` is the chain of them, `attaching` their number.
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
-  const send = (input: Input): void => {
-    // It fails with the session, whose `ended` is awaited, or because the user leaves: then the
-    // history of typed texts has it.
-    session.send(input).catch(() => undefined);
+  const keepUnsent = (text: string): void => terminal.history.add(text, 'unsent');
+  const send = (input: Input, typed = ''): void => {
+    // It fails with the session, whose `ended` is awaited, or because the user leaves.
+    session.send(input).catch(() => keepUnsent(typed));
   };
   const commands = () => import('./slash-commands.js');
   return {
@@ -316,7 +316,7 @@ const createViewHandlers = (
       // Whether it names a skill, or something of an MCP server, whose text is added.
       const isPrompt = prompts.expands(text);
       if (names.length === 0 && !isPrompt && attaching === 0)
-        return send({ type: 'UserInput', text: shellOutputs.attach(text), mode });
+        return send({ type: 'UserInput', text: shellOutputs.attach(text), mode }, text);
       attaching += 1;
       const prepare = async (): Promise<void> => {
         const expanded = isPrompt ? await prompts.expand(text) : { text, fault: null };
@@ -328,10 +328,12 @@ const createViewHandlers = (
           text: shellOutputs.attach(text, expanded.text),
           mode,
         } as const;
-        send(images.length === 0 ? input : { ...input, images });
+        send(images.length === 0 ? input : { ...input, images }, text);
       };
-      const failed = ({ message }: Error): void =>
+      const failed = ({ message }: Error): void => {
+        keepUnsent(text);
         tellFault(context, `Not sent (${message}). Up brings your text back.`);
+      };
       const prepared = sending.then(prepare).catch(failed);
       const ended = prepared.finally(() => {
         attaching -= 1;
@@ -357,7 +359,7 @@ const createViewHandlers = (
         void commands().then(({ runCommand }) => runCommand(context, command.name, command.words));
     },
     stopUserCommand: () => userCommands.stop(),
-    keepUnsent: (text) => terminal.history.add(text),
+    keepUnsent,
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
     nextPreset: () => void commands().then(({ nextPreset }) => nextPreset(context)),

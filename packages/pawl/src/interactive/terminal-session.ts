@@ -255,7 +255,11 @@ export const openHistory = (stateFolder: string, workspace: string): HistoryFile
   const file = join(folder, `${name}.jsonl`);
   const old = join(folder, `${name}.old.jsonl`);
   return {
-    read: () => [...historyLines(old), ...historyLines(file)].flatMap(historyText),
+    read: () =>
+      [...historyLines(old), ...historyLines(file)]
+        .flatMap(historyText)
+        // a short text that could not be sent stands there twice
+        .filter((text, index, texts) => text !== texts[index - 1]),
     add(text, kind) {
       const line = `\n${JSON.stringify({ text })}\n`; // the line before may have been cut
       const isTooLong =

@@ -371,8 +371,10 @@ export class InteractiveView {
   }
 
   get #hasTyped(): boolean {
-    const filter = this.#picking?.kind === 'choices' ? this.#picking.list.words : '';
-    return !this.#composer.isEmpty || this.#questions.replied !== '' || filter !== '';
+    const open = this.#picking;
+    const filter = open?.kind === 'choices' ? open.list.words : (open?.list.filter ?? '');
+    const typed = `${this.#composer.text}${this.#questions.replied}${filter}`;
+    return typed !== '' || (this.#early ?? []).length > 0;
   }
 
   /**

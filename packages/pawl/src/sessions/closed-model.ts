@@ -1,10 +1,10 @@
 /**
  * Opens a stored session for work that asks no model: without key, network, servers and hooks of
- * the user. An interrupted turn is resumed and then stopped, so until then a call that needs no
- * approval may begin.
+ * the user. A turn that was interrupted ends before anything of it goes on.
  */
 
 import { readForeignUntil } from '@pawl/agent/journal/state-folder';
+import { isBusy } from '@pawl/agent/machine/state';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
@@ -77,9 +77,10 @@ const openWithClosedModel = async (
     tasks: true, // a session that has the tool `task` keeps it
     report: (fault) => writeError(safe`! ${makeSafe(fault.message)}\n`),
   });
-  return agent.open({
+  const session = await agent.open({
     workspace,
     resume: sessionId,
+    endsTurn: true,
     unpriced: 'countAsNothing', // no model is asked, so no price is needed
     // the first steps finish a rewind that was cut off, which the watcher tells
     ...(state.name === 'Rewinding' ? { watcher } : {}),
@@ -87,10 +88,13 @@ const openWithClosedModel = async (
     ...(preset === undefined ? {} : { preset }),
     ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
   });
+  if (isBusy(state) && state.name !== 'Rewinding')
+    writeError(safe`! The last turn of the session was interrupted: it is stopped now.\n`);
+  return session;
 };
 
 /**
- * Opens the session, stops a turn that was interrupted, runs `work`, and closes the session.
+ * Opens the session, which ends an interrupted turn, runs `work`, and closes the session.
  * `folder`: the session works there from now on.
  */
 export const useWithoutModel = async <T>(
@@ -105,11 +109,6 @@ export const useWithoutModel = async <T>(
   // a failure also reaches whoever waits below
   session.ended.catch(() => undefined);
   try {
-    const { name } = await session.state();
-    if (name !== 'WaitingForUserInput' && name !== 'Ready' && name !== 'Rewinding') {
-      await session.cancel();
-      writeError(safe`! The last turn of the session was interrupted: it is stopped now.\n`);
-    }
     const rested = await session.idle();
     if (rested.name !== 'WaitingForUserInput' && rested.name !== 'Ready')
       throw new Stop(

@@ -4,7 +4,6 @@ import type { TestContext } from 'node:test';
 import { atEnd, temporaryFolder } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import { type AcpConnection, serveClient } from '../../src/editor/acp-agent.js';
-import { createHost } from '../../src/editor/acp-command.js';
 import type { RunFlags } from '../../src/settings/flags.js';
 import { splitLines } from './split-lines.js';
 import { StrictClient } from './strict-client.js';
@@ -65,7 +64,7 @@ const serve = (context: TestContext, workspace: string, model: string, more: Run
   const output = new WritableStream<Uint8Array>({
     write: (bytes) => split(decoder.decode(bytes, { stream: true })),
   });
-  const connection = serveClient(createHost(flags), { output, input: input.readable });
+  const connection = serveClient(flags, { output, input: input.readable });
   const leave = async (): Promise<void> => {
     await writer.close().catch(() => undefined); // it has left already
     await connection.ended;

@@ -29,6 +29,7 @@ test('the first help fits on a screen, and names only what there is', () => {
     'attach',
     '--max-usd',
     '--model',
+    'list what can be taken back; with --at',
     'for ever',
     'time and cost',
   ])

@@ -20,6 +20,7 @@ test('the history of a folder is kept for that folder only, and only its user ca
   history.add('one');
   history.add('two\nlines');
   history.add('  ');
+  history.add('two\nlines', 'unsent'); // that could not be sent, after all
   assert.deepEqual(openHistory(folder, '/work').read(), ['one', 'two\nlines']);
   assert.deepEqual(openHistory(folder, '/other').read(), []);
   const [name = ''] = readdirSync(join(folder, 'history'));

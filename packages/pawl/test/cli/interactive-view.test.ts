@@ -87,6 +87,21 @@ test('an interrupt at rest clears the line; the end key only works on an empty o
   assert.deepEqual(at.asked, ['end clean']);
 });
 
+test('the end key does nothing while a list has a filter, or letters wait for one', async () => {
+  const at = stageView();
+  const point = { kind: 'turn', when: '', text: 'fix it', about: '' } as const;
+  const picked = at.view.pickPoint(openPointList('Take back:', [point]));
+  at.type('fix');
+  at.press('C-d');
+  at.press('escape');
+  assert.equal(await picked, null);
+  const listed = at.view.withLists(async () => undefined);
+  at.type('x');
+  at.press('C-d');
+  await listed;
+  assert.deepEqual(at.asked, []);
+});
+
 test('an unknown command is explained; it leaves the line, and Up brings it back', () => {
   const at = stageView();
   at.type('/halp\r');

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { collectFigures } from '@pawl/inspector/figures/collect-figures';
 import type { SessionFigures } from '@pawl/inspector/figures/session-figures';
 import type { Edge } from '@pawl/machine/kernel/table';
 import { countColumns } from '@pawl/terminal/paint';
 import { play } from '../../../../test/kit/agent/trace-player.js';
+import { collectFigures } from '../../../../test/kit/inspector/collect-figures.js';
 import { headerOf } from '../../../../test/kit/journal/story.js';
 import { timeText } from '../../src/commands/figures.js';
 import {

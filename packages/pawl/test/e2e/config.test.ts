@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path, { join } from 'node:path';
 import { test } from 'node:test';
@@ -213,6 +214,41 @@ test('policy explain says which rule decides, and where the command would run', 
   const wordless = await runInProcess(place, ['policy', 'explain']);
   expectCode(wordless, 2);
   assert.match(wordless.stderr, /Which command\? For example: pawl policy explain "npm test"/);
+});
+
+test('policy explain looks up what a session looks up: files that git writes, changes, the shell', async (context) => {
+  const place = await makeServed(context, []);
+  const git = (...words: readonly string[]): void => {
+    const who = ['-c', 'user.name=a', '-c', 'user.email=a@b'];
+    execFileSync('git', [...who, ...words], { cwd: place.workspace, stdio: 'ignore' });
+  };
+  const write = (name: string, text: string): void =>
+    writeFileSync(join(place.workspace, name), text);
+  write('clean.txt', 'a\n');
+  git('init', '-q', '-b', 'main');
+  git('add', '-A');
+  git('commit', '-qm', 'one');
+  git('switch', '-qc', 'other');
+  write('.gitattributes', '* text\n');
+  write('.mcp.json', '{}\n');
+  git('add', '-A');
+  git('commit', '-qm', 'two');
+  git('switch', '-q', 'main');
+  git('branch', 'plain');
+  const environment = { ...place.environment, SHELL: '/bin/bash' };
+  const rows = [
+    ['git checkout other', 'ask', /\.mcp\.json|protected|obey/],
+    ['git checkout plain', 'allow', /./],
+    ['git restore clean.txt', 'allow', /./],
+    ["$SHELL -c 'ls'", 'allow', /./],
+  ] as const;
+  for (const [command, decision, why] of rows) {
+    const words = ['policy', 'explain', command, '--preset', 'auto', '--sandbox', 'workspace'];
+    const { stdout } = await runInProcess({ ...place, environment }, [...words, '--json']);
+    const record = JSON.parse(stdout);
+    assert.equal(record.decision, decision, stdout);
+    assert.match(record.why, why, command);
+  }
 });
 
 test('policy explain says what a command could reach with the access that it is expected to need', async (context) => {

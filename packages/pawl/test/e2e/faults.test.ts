@@ -163,16 +163,18 @@ test('a full disk from the start: exit 74', async (context) => {
 
 test('a disk that fills up during the session: exit 74, and nothing is done that was not written', async (context) => {
   const place = await makeServed(context, [
-    message(text('x'.repeat(300_000)), call('a', 'bash', { command: 'touch effect' })),
+    message(call('a', 'bash', { command: 'true', needs: 'network' })),
+    message(text('x'.repeat(300_000)), call('b', 'bash', { command: 'touch effect' })),
     done,
   ]);
   const setUp = `mount -t tmpfs -o size=200k none '${place.state}'`;
-  const ended = await inNamespace(place, setUp, ['-p', 'x', '--json']);
+  const ended = await inNamespace(place, setUp, ['-p', 'x', '--json', '--on-ask', 'deny']);
   expectCode(ended, 74);
   assert.match(ended.stderr, /space|full/i);
   const [opened, result] = [readRecords(ended.stdout)[0], readRecords(ended.stdout).at(-1)];
   assert.ok(opened?.type === 'session' && result?.type === 'result');
   assert.deepEqual([result.exit, result.sessionId], [74, opened.sessionId]);
+  assert.equal(result.denied, 1);
   assert.ok(!existsSync(join(place.workspace, 'effect')));
 });
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
 import { until } from '../../../../test/until.js';
+import { openHistory } from '../../src/interactive/terminal-session.js';
 import { makeServed, uniqueSleep } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message } from './wire-words.js';
@@ -75,12 +76,20 @@ test('Enter, then Up, Down and Ctrl-R; in the next session of the folder, too', 
   await window.seesLine('> draft');
   window.press(`${C('u')}${C('d')}`);
   await window.ended;
+  const history = openHistory(join(place.state, 'pawl'), realpathSync(place.workspace));
+  history.add('x'.repeat(40_000), 'unsent');
+  history.add('short');
   const next = await openReady(context, place);
   next.press(`${C('r')}fir`);
   await next.seesLine('> first\n  search: fir');
   next.press('\r');
   await next.sees('Done.');
   assert.equal(last(place.server.requests[2]?.body)[0]?.text, 'first');
+  // a text that no journal has, changed and put aside
+  next.press(`${E}[A${E}[A${E}[A`);
+  await next.seesLine('> [paste #1 40000 characters]');
+  next.press(`!${C('c')}`);
+  await next.seesLine('>');
   next.press('not sent');
   await next.seesLine('> not sent');
   process.kill(next.pid, 'SIGTERM');
@@ -88,6 +97,8 @@ test('Enter, then Up, Down and Ctrl-R; in the next session of the folder, too', 
   const third = await openReady(context, place);
   third.press(`${E}[A`);
   await third.seesLine('> not sent');
+  third.press(`${E}[A`);
+  await third.seesLine('> [paste #1 40001 characters]');
 });
 
 test('Alt+Enter waits for the end of the turn, Enter for the next results', async (context) => {

@@ -130,7 +130,6 @@ for (const [given, make, exit, says] of rows) {
 type WrongPlace = readonly [words: readonly string[], exit: number, says: RegExp];
 
 const wrongPlaces: readonly WrongPlace[] = [
-  [['skills', 'check', '/nowhere'], 65, /\/nowhere\/SKILL\.md: it does not exist\n/],
   [
     ['skills', '--workspace', '/nowhere'],
     65,

@@ -1,6 +1,6 @@
-import type { TestContext } from 'node:test';
 import { spawn } from '@lydell/node-pty';
 import { createEmulator } from '../../../../test/kit/terminal/screen.js';
+import type { TestScope } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import { bin, type Place } from './pawl.js';
 
@@ -29,6 +29,8 @@ export type WindowOptions = {
   readonly environment?: NodeJS.ProcessEnv;
   /** In place of the program itself. */
   readonly program?: readonly string[];
+  /** Gets what is written, as it comes. */
+  onOutput?(text: string): void;
 };
 
 /** From the opening; each step waits half a minute at most. */
@@ -38,11 +40,11 @@ const LIMIT_MS = 300_000;
 const EMPTY_LINE = '> Give a task, for example: find out why the tests fail and repair it';
 
 export const openWindow = (
-  context: TestContext,
+  context: TestScope,
   place: Place,
   options: WindowOptions = {},
 ): Window => {
-  const { words = [], columns = 100, rows = 30, environment = {}, program } = options;
+  const { words = [], columns = 100, rows = 30, environment = {}, program, onOutput } = options;
   const screen = createEmulator(columns, rows);
   const [first = '', ...rest] = program ?? [process.execPath, bin, ...words];
   const child = spawn(first, rest, {
@@ -58,7 +60,10 @@ export const openWindow = (
     },
   });
   let living = true;
-  child.onData((text) => screen.write(text));
+  child.onData((text) => {
+    onOutput?.(text);
+    screen.write(text);
+  });
   const ended = new Promise<number>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('the window was not closed')), LIMIT_MS);
     child.onExit(({ exitCode }) => {
@@ -68,7 +73,7 @@ export const openWindow = (
     });
   });
   ended.catch(() => undefined); // whoever waits for it gets the error
-  context.after(() => {
+  context.after(async () => {
     if (living) child.kill('SIGKILL');
   });
   const line = async (): Promise<string> => {
@@ -118,7 +123,7 @@ export const openWindow = (
 
 /** Opens it and waits until it can be typed into. */
 export const openReady = async (
-  context: TestContext,
+  context: TestScope,
   place: Place,
   options: WindowOptions = {},
 ): Promise<Window> => {

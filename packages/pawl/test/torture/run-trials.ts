@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { TestScope } from '../../../../test/temporary-folder.js';
+import { withScope } from '../../../../test/temporary-folder.js';
 import type { Finding } from './findings.js';
 import type { Ending, KillPoint, Step } from './kill-points.js';
 import { type Scenario, scenarios } from './scenarios.js';
@@ -9,16 +9,6 @@ import { runTrial, type TrialEnd } from './trial.js';
 /** Chooses trials and runs them, several at a time. */
 
 export type Outcome = { readonly trial: Trial; readonly end: TrialEnd };
-
-/** A scope that is not a test. */
-const withScope = async <Result>(work: (scope: TestScope) => Promise<Result>): Promise<Result> => {
-  const hooks: (() => Promise<void>)[] = [];
-  try {
-    return await work({ after: (hook) => void hooks.push(hook) });
-  } finally {
-    for (const hook of hooks) await hook();
-  }
-};
 
 const faultOf = (error: unknown): TrialEnd => {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -123,8 +123,6 @@ export type FrontMatter =
       readonly kind: 'ok';
       readonly fields: ReadonlyMap<string, unknown>;
       readonly body: string;
-      /** False if a value that needs quotes stands without them. */
-      readonly isStrict: boolean;
       /** Line of each field in the file, from 1. */
       lineOf(field: string): number;
     }
@@ -225,8 +223,7 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
       line: 1,
       why: 'the front matter is nested too deep, or has too many brackets',
     };
-  const whole = quoteValues(yaml, hasNumber);
-  const strict = await parse(whole);
+  const strict = await parse(quoteValues(yaml, hasNumber));
   const read = strict.kind === 'ok' ? strict : await parse(quoteValues(yaml, needsQuotes));
   if (read.kind === 'faulty') return strict.kind === 'ok' ? read : strict;
   const { value } = read;
@@ -236,7 +233,6 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
     kind: 'ok',
     fields: new Map(Object.entries(value)),
     body: lines.slice(end + 1).join('\n'),
-    isStrict: strict.kind === 'ok' && whole.every((line, index) => line === yaml[index]),
     lineOf: (field) =>
       Math.max(
         0,

@@ -11,15 +11,9 @@ import {
   withExpectedNeeds,
 } from '../decide.js';
 import type { CallFacts, JudgedCall, Needs, ShellFacts } from '../judged-call.js';
+import { markSensitivePaths, type UserPlaces } from '../paths.js';
 import type { CommandPlace } from '../presets.js';
-import { expectedNeeds } from './expected-needs.js';
-import { commandFinder, type ShellLookup, shellFacts } from './shell-facts.js';
-import {
-  type AskGit,
-  type FindLosses,
-  unrecoverableFiles,
-  withGitReadings,
-} from './unrecoverable-files.js';
+import { type CommandLookups, commandFacts, commandFinder } from './shell-facts.js';
 
 export type Explained = PolicyDecision & {
   /**
@@ -33,48 +27,23 @@ export type Explained = PolicyDecision & {
   readonly level: CommandLevel;
 };
 
-type LookedUp = {
-  readonly shell: ShellFacts;
-  /** The access outside the sandbox that the call asks for itself. */
-  readonly needs: Needs | undefined;
-  /** Null: not looked up, or none is lost. */
-  readonly unrecoverable: readonly string[] | null;
-  /** The access that the words are expected to need, although the call does not ask for it. */
-  readonly expects: CallFacts['expects'] | null;
-};
-
 /** The call that the shell tool would make for a text. */
-const shellCall = (
-  text: string,
-  { shell, needs, unrecoverable, expects }: LookedUp,
-  workspace: string,
-): JudgedCall => ({
+const shellCall = (text: string, facts: CallFacts): JudgedCall => ({
   callId: 'explained',
   tool: 'shell',
   input: { command: text },
   verdict: { kind: 'ok' },
   traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 },
-  facts: {
-    argv: [text],
-    paths: [workspace],
-    hosts: [],
-    shape: text,
-    shell,
-    ...(needs === undefined ? {} : { needs }),
-    ...(unrecoverable === null ? {} : { unrecoverable }),
-    ...(expects == null ? {} : { expects }),
-  },
+  facts,
 });
 
-type ExplainOptions = {
+type ExplainOptions = Partial<CommandLookups> & {
   readonly needs?: Needs;
-  readonly find?: ShellLookup;
-  /**
-   * Looks up which files git could not restore. Without it every file that the words name counts.
-   */
-  readonly losses?: FindLosses;
-  readonly askGit?: AskGit;
+  /** The user's places that count as protected. Default: none. */
+  readonly userPlaces?: UserPlaces;
 };
+
+const NO_PLACES: UserPlaces = { home: '', credentials: [], obeyed: [] };
 
 /**
  * Decides about a text as for a call of the shell tool. Searches programs in the PATH of this
@@ -83,24 +52,21 @@ type ExplainOptions = {
 export const explainCommand = async (
   text: string,
   settings: PolicySettings,
-  { needs, find, losses, askGit }: ExplainOptions = {},
+  { needs, userPlaces = NO_PLACES, ...lookups }: ExplainOptions = {},
 ): Promise<Explained> => {
-  const findProgram = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
-  const read = await shellFacts(text, findProgram);
-  const facts =
-    askGit === undefined ? read : await withGitReadings(read, settings.workspace, askGit);
-  const unrecoverable =
-    losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
   const { workspace } = settings;
-  const expects = needs === undefined ? expectedNeeds(facts, workspace) : null;
-  const written = shellCall(text, { shell: facts, needs, unrecoverable, expects }, workspace);
+  const find = lookups.find ?? commandFinder(process.env.PATH ?? '', workspace);
+  const known = await commandFacts(text, needs, workspace, { ...lookups, find });
+  const own = { argv: [text], hosts: [], shape: text, ...(needs === undefined ? {} : { needs }) };
+  const marked = markSensitivePaths({ ...own, ...known }, workspace, userPlaces);
   // with the access that the words need, if it would be allowed or asked about
-  const call = withExpectedNeeds(settings, [], written);
+  const call = withExpectedNeeds(settings, [], shellCall(text, marked));
   const place = commandPlace(settings, call) ?? 'unfenced';
+  const { shell: facts, unrecoverable } = known;
   const reads = place === 'sandboxed' && !call.facts.needs && onlyReads(facts, workspace);
   return {
     ...decide(settings, [], call),
-    ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(unrecoverable === undefined ? {} : { unrecoverable }),
     facts,
     place,
     level: reads ? 'reads' : levelOfCall(settings.sandbox, call.facts.needs),

@@ -11,20 +11,31 @@
  * and `rm a`.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
- * shell would start; the second reading, for plain texts; and words whose value stands in the same
- * text.
+ * shell would start; the second reading, for plain texts; words whose value stands in the same
+ * text; and `commandFacts`, which adds what the words do not say.
  */
 
 import { constants, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { followStatus, mayAccess } from '../../platform/files.js';
-import type { ParsedCommand, ShellFacts } from '../judged-call.js';
+import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
+import type { TreeMove } from '../programs/git-moves.js';
 import type { Meaning, Words } from '../programs/program.js';
 import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
 import { changesShell } from '../programs/shells.js';
+import { repositoryAccess, treeMoves } from '../repository-access.js';
+import { expectedNeeds } from './expected-needs.js';
 import { type CommandStarts, commandStarts } from './grammar.js';
 import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand, Word } from './read-words.js';
+import {
+  type AskGit,
+  discardedFiles,
+  type FindDiscarded,
+  type FindLosses,
+  unrecoverableFiles,
+  withGitReadings,
+} from './unrecoverable-files.js';
 
 /** Maximum length of a text, in characters. */
 const LENGTH_MAX = 20_000;
@@ -591,4 +602,53 @@ const completeCommands = (
     else remember(variables, command, completed.words);
     return completed;
   });
+};
+
+// ---- With look-ups ----
+
+/** What a command's words do not say. */
+export type CommandLookups = {
+  readonly find: ShellLookup;
+  /** The value of SHELL; null: not set. */
+  readonly userShell?: string | null;
+  /** Finds files that git could not restore. Without it every file that the words name counts. */
+  readonly findLosses?: FindLosses;
+  /** Finds changes that `git restore` of paths would discard. */
+  readonly findDiscarded?: FindDiscarded;
+  readonly askGit?: AskGit;
+  /** Finds protected files that git would write. */
+  readonly movedFiles?: {
+    find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
+  };
+};
+
+export type CommandFacts = Pick<CallFacts, 'paths' | 'unrecoverable' | 'discarded' | 'expects'> &
+  Required<Pick<CallFacts, 'shell'>>;
+
+/** Looks up the facts of a command. Loads the shell grammar with the first command. */
+export const commandFacts = async (
+  command: string,
+  needs: Needs | undefined,
+  workspace: string,
+  lookups: CommandLookups,
+): Promise<CommandFacts> => {
+  const { find, userShell = null, findLosses, findDiscarded, askGit, movedFiles } = lookups;
+  const read = await shellFacts(command, find, userShell);
+  const shell = askGit === undefined ? read : await withGitReadings(read, workspace, askGit);
+  // protected files that git writes are decided about as those that a tool writes
+  const isReading = repositoryAccess(shell, needs) === 'read';
+  const moved = isReading ? [] : ((await movedFiles?.find(workspace, treeMoves(shell))) ?? []);
+  const unrecoverable =
+    findLosses === undefined ? null : await unrecoverableFiles(shell, workspace, findLosses);
+  const discarded =
+    findDiscarded === undefined ? null : await discardedFiles(shell, workspace, findDiscarded);
+  // what the command will probably need outside of the sandbox, which the model did not state
+  const expects = needs === undefined ? expectedNeeds(shell, workspace) : null;
+  return {
+    paths: [workspace, ...moved],
+    shell,
+    ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(discarded === null ? {} : { discarded }),
+    ...(expects === null ? {} : { expects }),
+  };
 };

@@ -24,6 +24,8 @@
 import path from 'node:path';
 import { isLockedAnywhere } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
+import type { FileLeft } from '../../machine/event.js';
+import { attempt } from '../../platform/attempt.js';
 import { isWithin } from '../../platform/files.js';
 import { cut } from '../../platform/text.js';
 import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
@@ -73,6 +75,11 @@ const INTERRUPTED =
 const CLOSED =
   'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
   'as it is.';
+
+const unstored = ({ message }: Error): FileLeft => ({
+  path: 'checkpoints',
+  why: `what this rewind changed can’t be stored, so redo can’t bring it again: ${message}`,
+});
 
 type NewManifest = Omit<Manifest, 'version' | 'settled' | 'parent'> &
   Required<Pick<Manifest, 'ran'>>;
@@ -585,11 +592,16 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const changes = done.map((change): PathChange => ({ ...change, origin: 'tool' }));
       const ran = { fromMs, toMs: Date.now() };
       const manifest = { by: 'rewind', changes, refs: refs.done, ran } as const;
-      const taken = await this.#storeManifest(null, manifest);
+      const stored = await attempt(() => this.#storeManifest(null, manifest));
+      const taken = stored.kind === 'done' ? stored.value : null;
       return {
         checkpoint: taken?.checkpoint ?? null,
         changes: await summarise(this.#store, done),
-        left: [...leftFiles, ...refs.left],
+        left: [
+          ...leftFiles,
+          ...refs.left,
+          ...(stored.kind === 'done' ? [] : [unstored(stored.fault)]),
+        ],
         refs: refs.done.map(describeRef),
       };
     });

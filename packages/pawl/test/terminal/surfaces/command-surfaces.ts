@@ -108,8 +108,7 @@ const skills: Surface['show'] = async (hostile, _out, size) => {
     );
   }
   await run('skills');
-  await run('skills', hostile.text(40), hostile.text(40));
-  for (const folder of folders) await run('skills', 'check', folder);
+  await run('skills', hostile.text(40));
   await turn(hostile, size);
   rmSync('.pawl', { recursive: true });
 };

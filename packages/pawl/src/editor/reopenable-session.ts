@@ -1,17 +1,15 @@
-/**
- * What the agent of an editor (ACP) needs of the program around it, as a type (`AcpHost`); and a
- * session that can be reopened.
- */
+/** Opens a session for an editor (ACP), and a session that can be reopened. */
 
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
-import type { AskUserOrNot, SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
-import type { InspectableStore } from '@pawl/agent/journal/reader';
+import type { AskUserOrNot } from '@pawl/agent/extensions/mcp/session-servers';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
-import type { ProjectQuestion } from '../sessions/project-trust.js';
+import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import type { SessionPrompts } from '../sessions/typed-input.js';
+import { newSessionFlags, type RunFlags, storedSessionFlags } from '../settings/flags.js';
 
 /** A session to open again. */
 export type ResumeRequest = {
@@ -37,58 +35,34 @@ export type SessionRequest = {
   warn(text: string): void;
 };
 
-/** A slash command that the editor offers. `hint` describes its argument; null if it takes none. */
-export type EditorCommand = {
-  readonly name: string;
-  readonly description: string;
-  readonly hint: string | null;
-};
+export type OpenedSession = Pick<Opened, 'session' | 'prompts' | 'servers'>;
 
-/** The skills and commands of a session's folder. */
-export type EditorPrompts = {
-  /** Names that can be typed after `/`. */
-  readonly choices: readonly { readonly text: string; readonly about: string }[];
-  /** Whether `expand` may change this text. */
-  expands(typed: string): boolean;
-  /**
-   * The prompt for a typed `/NAME WORDS`; other texts as they are. `fault`: why it could not be
-   * read.
-   */
-  expand(typed: string): Promise<{ readonly text: string; readonly fault: string | null }>;
-};
-
-export type OpenedSession = {
-  readonly session: Session;
-  readonly prompts: EditorPrompts;
-  /** Null without MCP servers. */
-  readonly servers: Pick<SessionServers, 'answerWith'> | null;
-};
-
-/** An error for the user. `configuration`: the user has to set something up, for example a key. */
-type DescribedError = {
-  readonly kind: 'configuration' | 'other';
-  readonly reason: string;
-  readonly message: string;
-};
-
-export type AcpHost = {
-  readonly version: string;
-  readonly journals: InspectableStore;
-  open(request: SessionRequest): Promise<OpenedSession>;
-  readonly commands: readonly EditorCommand[];
-  /** Runs one of the commands; resolves with what it prints. Never rejects. */
-  runCommand(session: Session, name: string, words: string): Promise<string>;
-  /** Ids of the models that can be chosen now, besides the session's own. */
-  models(): readonly string[];
-  /**
-   * Questions about programs of the project. They do not run in a session before the user has
-   * answered.
-   */
-  trustQuestions(
-    workspace: string,
-    warn: (text: string) => void,
-  ): Promise<readonly ProjectQuestion[]>;
-  describeError(error: unknown): DescribedError;
+/** Opens a session from flags and configuration. */
+export const openForEditor = (
+  flags: RunFlags,
+  { workspace, resume, servers, watcher, warn }: SessionRequest,
+): Promise<OpenedSession> => {
+  const sessionFlags = { ...flags, workspace };
+  if (resume === null) return openFromFlags(sessionFlags, 'editor', { watcher, warn, servers });
+  const { id, visit, accept, rights } = resume;
+  return openFromFlags(sessionFlags, 'editor', {
+    watcher,
+    warn,
+    servers,
+    resume: id,
+    ...(visit === null ? {} : { visit }),
+    ...(rights === undefined ? {} : { rights }),
+    async flagsFor({ settings, origin }) {
+      await accept(settings.workspace); // throws if it works in another folder
+      // A session of this user keeps its model. One from elsewhere is not believed that far.
+      return {
+        ...(origin === 'own'
+          ? storedSessionFlags(flags, (settings.primary ?? settings).model)
+          : newSessionFlags(flags)),
+        workspace,
+      };
+    },
+  });
 };
 
 /**
@@ -122,7 +96,7 @@ export class ReopenableSession {
     return this.#opened.session.id;
   }
 
-  get prompts(): EditorPrompts {
+  get prompts(): SessionPrompts {
     return this.#opened.prompts;
   }
 
