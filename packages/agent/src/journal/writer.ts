@@ -494,7 +494,7 @@ const openReserve = (journal: string): DiskReserve => {
 /**
  * How often the content of a file is read again because its time was changed. Some network file
  * systems change the time late, and a journal must not be read again for each of its lines. After
- * that, content that another program overwrote with the same size is not found any more.
+ * that, content that another program overwrote with the same size stays unnoticed.
  */
 const CONTENT_READS_MAX = 8;
 

@@ -211,9 +211,9 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
   /** Ids of calls that the provider ran itself, so no tool answers them. */
   const ranElsewhere = new Set<string>();
   /** Ids of calls whose input is streamed. */
-  const begun = new Set<string>();
+  const streamedIds = new Set<string>();
   const beginCall = (id: string, tool: string): void => {
-    begun.add(id);
+    streamedIds.add(id);
     reply.beginCall(id, tool);
   };
   return (part) => {
@@ -242,7 +242,7 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
         return 'more';
       case 'tool-call':
         if (part.providerExecuted === true) return 'more';
-        if (!begun.has(part.toolCallId)) beginCall(part.toolCallId, part.toolName);
+        if (!streamedIds.has(part.toolCallId)) beginCall(part.toolCallId, part.toolName);
         reply.endCall(part.toolCallId, part.input, metadata);
         return 'more';
       case 'finish':
