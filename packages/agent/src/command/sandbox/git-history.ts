@@ -694,10 +694,10 @@ class GitFolder {
     if (answer?.code !== 0) return named;
     const commits = answer.output.split('\n');
     // an old entry of a reflog may name an object that was missing before
-    const found = commits.filter((line) => HASH.test(line));
+    const commitIds = commits.filter((line) => HASH.test(line));
     const questions = ['rev-list', '--ignore-missing', '--stdin', '--not', '--all', '--reflog'];
-    const walked = found.length === 0 ? null : this.#git(questions, found);
-    const lost = new Set(walked?.code === 0 ? walked.output.split('\n') : found);
+    const walked = commitIds.length === 0 ? null : this.#git(questions, commitIds);
+    const lost = new Set(walked?.code === 0 ? walked.output.split('\n') : commitIds);
     return new Map([...named].filter((_, index) => lost.has(commits[index] ?? '')));
   }
 

@@ -276,18 +276,18 @@ const createLeftOutTeller = (
   served: () => OpenServer,
   warn: (text: string) => void,
 ): ((lines: readonly string[]) => void) => {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return (lines) => {
     const { connection } = served();
     const { name } = connection.server;
-    const untold = [...connection.leftOut(), ...lines].filter((line) => !told.has(line));
-    for (const line of untold.slice(0, NAMES_MAX)) warn(`the MCP server ${name}: ${line}`);
-    if (untold.length > NAMES_MAX)
+    const unreported = [...connection.leftOut(), ...lines].filter((line) => !reported.has(line));
+    for (const line of unreported.slice(0, NAMES_MAX)) warn(`the MCP server ${name}: ${line}`);
+    if (unreported.length > NAMES_MAX)
       warn(
-        `the MCP server ${name}: ${untold.length - NAMES_MAX} more are left out. ` +
+        `the MCP server ${name}: ${unreported.length - NAMES_MAX} more are left out. ` +
           `pawl mcp test ${name} names them`,
       );
-    for (const line of untold) told.add(line);
+    for (const line of unreported) reported.add(line);
   };
 };
 
