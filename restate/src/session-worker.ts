@@ -19,6 +19,7 @@ import {
   type Event,
   gatherEquipment,
   type Header,
+  isUnattended,
   type OnApplied,
   type PerformedSession,
   type Performers,
@@ -264,7 +265,9 @@ class SessionWorker {
       : { ...gathered, tools: judgedThere(gathered.tools, sessionId, node, world.store) };
     for (const { path, sha256, lines } of past.seen.values())
       equipment.files.set(path, sha256, undefined, lines);
-    const taken = isHere && seq > 0 ? attempt(() => needs.takeOver?.([])) : Promise.resolve(null);
+    const unattended = isUnattended(state.session.settings);
+    const takeOver = () => needs.takeOver?.([], unattended);
+    const taken = isHere && seq > 0 ? attempt(takeOver) : Promise.resolve(null);
     const quiet = taken.then((took) => {
       if (took?.kind === 'fault') world.report(took.fault);
     });

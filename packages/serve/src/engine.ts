@@ -58,7 +58,7 @@ export {
   perform,
   prepare,
 } from '@pawl/agent/session/perform';
-export { recoverCalls } from '@pawl/agent/session/tool-run';
+export { isUnattended, recoverCalls } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
 
 export { isLoopback } from './http.js';

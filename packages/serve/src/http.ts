@@ -350,14 +350,14 @@ export const routes: Readonly<Record<string, Route>> = {
   },
 };
 
-/** The parameters of an address. Throws an ApiFault for one that is unknown or given twice. */
+/** The parameters of an address. Throws an ApiFault for one that is unknown or stands twice. */
 const readQuery = (search: string, known: readonly string[]): Readonly<Record<string, string>> => {
   const query = new URLSearchParams(search);
   const names = [...query.keys()];
   const unknown = names.find((name) => !known.includes(name));
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (unknown === undefined && twice !== undefined)
-    throw new ApiFault('badRequest', `The parameter ${twice} is given twice. Give it once.`);
+    throw new ApiFault('badRequest', `The parameter ${twice} stands twice. Name it once.`);
   if (unknown === undefined) return Object.fromEntries(query);
   const takes = known.length === 0 ? 'no parameters' : known.join(', ');
   throw new ApiFault('badRequest', `This address takes ${takes}; not ${unknown.slice(0, 50)}.`);

@@ -153,7 +153,7 @@ export class ServedSessions {
     return this.#parts.use.withinSessionLimit(key, await this.#records.countOpen(key.name), open);
   }
 
-  /** Nodes that share sessions may open some at once: each looks again when its own is counted. */
+  /** Nodes that share sessions may open some at once: each looks again when its session is counted. */
   async #refuseMore(key: ServeKey): Promise<void> {
     this.#parts.use.refuseSessions(key, await this.#records.countOpen(key.name));
   }

@@ -180,7 +180,7 @@ const inputs: readonly HttpCheck[] = [
         ['limit=0', /limit: must be a number from 1 to 1000/],
         ['limit=5000', /limit/],
         ['limit=1?0', /limit: must be a number/],
-        ['label=a=b&label=c=d', /label is given twice/],
+        ['label=a=b&label=c=d', /label stands twice/],
         ['page=2', /takes limit, before, label; not page/],
       ] as const) {
         const listed = await client.ask('GET', `/v1/sessions?${query}`);

@@ -125,7 +125,7 @@ export type KeyReaderState = {
   readonly paste: PastedPart | null;
 };
 
-/** `tail`: the last characters of `text`, in which the end of the paste may have begun. */
+/** `tail`: the last characters of `text`, which may be the start of its end. */
 type PastedPart = { readonly text: string; readonly tail: string };
 
 const NOTHING_PASTED: PastedPart = { text: '', tail: '' };

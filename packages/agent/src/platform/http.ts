@@ -169,7 +169,7 @@ export const createFetch = (
   always: Readonly<Record<string, string>> = {},
 ): LeanFetch => {
   const plain = new nodeHttp.Agent({ keepAlive: true });
-  let secure: https.Agent | null = null; // made when it is needed: loading TLS takes some 5 ms
+  let secure: https.Agent | null = null; // created with the first use: loading TLS takes 5 ms
   const tunnels = new Map<string, https.Agent>();
 
   const tunnelThrough = (proxy: URL): https.Agent => {

@@ -522,15 +522,15 @@ export const runHeadless = async (
   prompt: Prompt,
   read?: TurnDemands,
 ): Promise<number> => {
-  const found: { session: Session | null; denied: number } = { session: null, denied: 0 };
+  const seen: { session: Session | null; denied: number } = { session: null, denied: 0 };
   try {
     refuseEmpty(prompt);
     const demands = read ?? (await readDemands(flags));
     const ending = await runPrinted(flags, prompt, demands, ({ session, settings }) => {
-      found.session = session;
+      seen.session = session;
       if (!flags.json) return textOutlet(settings.workspace, flags);
       const see = (stepped: Stepped): void => {
-        found.denied += stepped.actions.filter(isDenial).length;
+        seen.denied += stepped.actions.filter(isDenial).length;
         jsonOutlet.see(stepped);
       };
       return { ...jsonOutlet, see };
@@ -539,7 +539,7 @@ export const runHeadless = async (
   } catch (fault) {
     const ending = errorEnding(fault);
     if (flags.json && ending.exit !== exitCodes.closedPipe) {
-      const { session, denied } = found;
+      const { session, denied } = seen;
       const state = session === null ? null : await session.state();
       jsonOutlet.end({ ending, state, denied, json: null }, session?.id ?? null);
     }
