@@ -176,6 +176,7 @@ const encodeDrafts = <M extends MachineTypes>(
     const { length } = line.bytes;
     size += length;
     sum = crc32(line.bytes, sum);
+    // `hashedMessages`: of the state that `dueCheck` has just hashed
     if (check !== null && fold.hashedMessages !== undefined)
       snapshotPoint = { seq, crc, size, sum, length, state, check, summed: fold.hashedMessages() };
   }
@@ -261,7 +262,7 @@ const syncInThread = (fd: number): Promise<void> =>
 /**
  * Wraps a file handle for the writer. A round trip to another thread takes longer than a write to
  * the system's cache, and as long as a sync to a fast disk. So both run synchronously while the
- * disk is fast; a slow disk blocks the event loop only once.
+ * disk is fast; a slow disk blocks the event loop only once in a row.
  */
 export const fileTarget = (handle: FileHandle): FileTarget => {
   let tookMs = 0;
@@ -341,7 +342,7 @@ export class GroupWriter {
     return this.#full;
   }
 
-  /** Resolves when `bytes` are durable; rejects with `cannotWrite`. */
+  /** Resolves when `bytes` are durable; rejects with `cannotWrite`, or as `explain` says. */
   write(bytes: Buffer): Promise<void> {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     return new Promise((done, refuse) => {
@@ -416,6 +417,8 @@ export class GroupWriter {
       await this.#ownership.explain(fault, this.#size, unwritten),
     );
     this.#refusal = error;
+    refused.push(...this.#pending); // that came meanwhile
+    this.#pending = [];
     if (!isForeignChange(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
   }
@@ -490,7 +493,8 @@ const openReserve = (journal: string): DiskReserve => {
 
 /**
  * How often the content of a file is read again because its time was changed. Some network file
- * systems change the time late, and a journal must not be read again for each of its lines.
+ * systems change the time late, and a journal must not be read again for each of its lines. After
+ * that, content that another program overwrote with the same size stays unnoticed.
  */
 const CONTENT_READS_MAX = 8;
 
@@ -520,7 +524,7 @@ const isIntact = async (handle: FileHandle, path: string, size: number): Promise
     await scan.readAll();
     return scan.size === size;
   } catch {
-    return false; // the header is damaged
+    return false; // the header is damaged, or it can't be read
   }
 };
 

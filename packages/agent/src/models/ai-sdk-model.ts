@@ -21,6 +21,7 @@ import { brokenOff } from './wire-errors.js';
 import {
   cachedUsers,
   type Dialect,
+  findStopReason,
   isBlank,
   readTokens,
   readTotals,
@@ -72,7 +73,7 @@ export const aiSdkModel = (
   const wire: Wire = {
     provider: {
       name: family,
-      keyVariable: `the key that ${family}'s package was given`,
+      keyVariable: `the key of ${family}'s package`,
       host: provider,
     },
     dialect: { modelId: id, marksCache: family === 'anthropic' },
@@ -109,7 +110,7 @@ const convertRequest = (
 ): Options => {
   const { instructions, tools } = request;
   const marked = dialect.marksCache ? MARKED : {};
-  const type = sentChoice(request);
+  const choice = sentChoice(request);
   const sent = sentMessages(request.messages, dialect);
   const cached = dialect.marksCache ? cachedUsers(sent) : new Set<SentMessage>();
   const system: LanguageModelV3Prompt = isBlank(instructions)
@@ -133,7 +134,7 @@ const convertRequest = (
   return {
     prompt: [...system, ...messages],
     ...(tools.length === 0 ? {} : { tools: tools.map(convertTool) }),
-    ...(type === undefined ? {} : { toolChoice: { type } }),
+    ...(choice === undefined ? {} : { toolChoice: { type: choice } }),
   };
 };
 
@@ -174,7 +175,7 @@ const fileData = (data: string, version: AiSdkLanguageModel['specificationVersio
 
 const convertPart = (part: AssistantPart): Content<'assistant'>[number] => {
   const { metadata = {} } = part;
-  // JSON by provider
+  // Safe: metadata is JSON, under the names of providers.
   const beside = { providerOptions: metadata as SharedV3ProviderOptions };
   switch (part.type) {
     case 'text':
@@ -209,9 +210,15 @@ const readParts = async (parts: Parts, reply: StreamedReply): Promise<void> => {
 const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 'more' | 'end') => {
   /** Ids of calls that the provider ran itself, so no tool answers them. */
   const ranElsewhere = new Set<string>();
+  /** Ids of calls whose input is streamed. */
+  const streamedIds = new Set<string>();
+  const beginCall = (id: string, tool: string): void => {
+    streamedIds.add(id);
+    reply.beginCall(id, tool);
+  };
   return (part) => {
     const metadata =
-      // JSON by provider
+      // Safe: metadata is JSON, under the names of providers.
       'providerMetadata' in part ? (part.providerMetadata as ProviderMetadata) : undefined;
     switch (part.type) {
       case 'text-start':
@@ -228,16 +235,18 @@ const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 
         return 'more';
       case 'tool-input-start':
         if (part.providerExecuted === true) ranElsewhere.add(part.id);
-        else reply.beginCall(part.id, part.toolName);
+        else beginCall(part.id, part.toolName);
         return 'more';
       case 'tool-input-delta':
         if (!ranElsewhere.has(part.id)) reply.addInput(part.id, part.delta);
         return 'more';
       case 'tool-call':
-        if (part.providerExecuted !== true) reply.endCall(part.toolCallId, part.input, metadata);
+        if (part.providerExecuted === true) return 'more';
+        if (!streamedIds.has(part.toolCallId)) beginCall(part.toolCallId, part.toolName);
+        reply.endCall(part.toolCallId, part.input, metadata);
         return 'more';
       case 'finish':
-        // of v4: the stream of the provider ended without its end
+        // v4 only: the provider's stream broke off
         if (String(part.finishReason.unified) === 'interrupted') throw brokenOff();
         reply.stop(convertReason(part.finishReason));
         reply.count(convertUsage(part.usage));
@@ -253,22 +262,24 @@ const partKind = ({ type }: LanguageModelV3StreamPart): 'text' | 'reasoning' =>
   type.startsWith('text') ? 'text' : 'reasoning';
 
 type UnifiedReason = LanguageModelV3FinishReason['unified'];
-const REASONS: Readonly<Record<UnifiedReason, StopReason | null>> = {
+const REASONS: Readonly<Record<Exclude<UnifiedReason, 'error'>, StopReason>> = {
   stop: 'end',
   'tool-calls': 'toolUse',
   length: 'maxTokens',
   'content-filter': 'contentFilter',
   other: 'other',
-  error: null,
 };
 
 /** Null if the provider gave no reason. */
-const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReason | null =>
-  unified === 'other' && raw === undefined ? null : REASONS[unified];
+const convertReason = ({ unified, raw }: LanguageModelV3FinishReason): StopReason | null => {
+  if (unified === 'error' || (unified === 'other' && raw === undefined)) return null;
+  return findStopReason(REASONS, unified);
+};
 
 /**
- * Packages subtract cached tokens even from a total that leaves them out. Where they do not
- * subtract, the total usually has them.
+ * A package that reports `noCache` has subtracted the cached tokens, even from a total that never
+ * contained them: then `noCache` is negative, and the total is right. Without `noCache` the total
+ * usually contains them.
  */
 const convertUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage | null => {
   const { noCache, total, cacheRead, cacheWrite } = inputTokens;

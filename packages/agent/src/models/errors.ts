@@ -10,7 +10,7 @@
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';
-import { cut, firstCharacters } from '../platform/text.js';
+import { firstCharacters } from '../platform/text.js';
 import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 
 /** The provider that an error came from. */
@@ -28,7 +28,7 @@ export type ErrorSource = {
 /** The error as the machine sees it. `now`: ms since 1970, for a retry-after that is a date. */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
   const read = readSigns(error);
-  // before the sentence is cut, since a part of the key is not recognised
+  // Before `describe` cuts the sentence: a part of the key would not be recognised.
   const signs = { ...read, sentence: redactKey(read.sentence, provider) };
   const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
@@ -94,7 +94,7 @@ const namesPicture = ({ status, labels, sentence, named }: ErrorSigns): boolean 
 };
 
 /** Codes of certificates that are not trusted: a retry does not help. */
-const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
+const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_(?!HANDSHAKE)|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
 /** Codes of connections that were never made. */
 const NEVER_CONNECTED: ReadonlySet<string> = new Set([
@@ -107,19 +107,22 @@ const NEVER_CONNECTED: ReadonlySet<string> = new Set([
 
 // ---- The message ----
 
+/** Characters of a provider's sentence that are shown. */
+const SHOWN_MAX = 300;
+
 /** One sentence: the kind, the status or code, the provider's words, what to do. */
 const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
   const { status, code } = signs;
-  const isProblem = (status === null || status === 200) && code !== null;
-  const byCode = isProblem ? connectionProblems.get(code) : undefined;
+  const isOfConnection = (status === null || status === 200) && code !== null;
+  const byCode = isOfConnection ? connectionProblems.get(code) : undefined;
   const words = (byCode ?? signs.sentence).replace(/\s+/g, ' ').trim().replace(/\.$/, '');
-  const oneLine = firstCharacters(words, 300);
+  const oneLine = firstCharacters(words, SHOWN_MAX);
+  // the request never reached the provider, so the message does not name it
+  if (signs.labels.includes('unusable_proxy')) return oneLine;
   const codeMark = code === null ? '' : ` (${code})`;
   const mark = status !== null && status !== 200 ? ` (${status})` : codeMark;
   const advice = adviceFor(kind, signs, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
-  // the request never reached the provider, so the message does not name it
-  if (signs.labels.includes('unusable_proxy')) return oneLine;
   return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
@@ -271,16 +274,19 @@ const readReset = (value: string, now: number): number | null => {
 /*
  * ---- The kind of an error, from its status, its label and its words, in this order ----
  *
- * 1. The status decides (`decisions`). For an ambiguous one, label and words may choose another
+ * 1. A status in `decisions` decides. For an ambiguous one, label and words may choose another
  *    cause: 429 with `insufficient_quota` is an empty account, otherwise a rate limit.
- * 2. Then an exact label, then words. Vague labels, which only repeat the status
- *    (`invalid_request_error`, `api_error`), come last, and count only without a status.
+ * 2. For another status from 500 on, labels decide, and words if there is no label.
+ * 3. Then exact words, then exact labels, then other words.
+ * 4. Another status from 400 on is a bad request, unless its words are about length.
+ * 5. Then vague labels, which any failure may have (`invalid_request_error`, `api_error`).
+ * 6. Then the code of the connection.
  */
 
 /** Our label for an error that a server reports within its stream. */
 export const REPORTED = 'reported_error';
 
-/** `malformedCall`: malformed, but a retry may succeed. */
+/** Not an error's `cause`. `malformedCall`: malformed, but a retry may succeed. */
 type Cause = ModelErrorKind | 'malformedCall';
 
 const causesByLabel: Readonly<Record<string, Cause>> = {
@@ -413,6 +419,7 @@ const OVERFLOWS: readonly RegExp[] = [
 const LENGTH_WORDS =
   /\b(context|prompt|tokens?)\b[^.]*\b(exceed\w*|too (long|large|many|big)|(longer|larger|greater|more) than)\b|\b(exceed\w*|too (long|large|many|big))\b[^.]*\b(context|prompt|tokens)\b/i;
 
+// A loop, since a function would run at each start.
 const overflows: Wording[] = [];
 for (const pattern of OVERFLOWS) overflows.push([pattern, 'contextOverflow']);
 
@@ -428,7 +435,7 @@ const wordings: readonly Wording[] = [
   [/api key not valid|incorrect api key/i, 'auth'],
 ];
 
-const TIMEOUT_CODES = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/;
+const TIMEOUT_CODES = /(TIMEDOUT|TIMEOUT)$/;
 
 const matches =
   (sentence: string) =>
@@ -503,7 +510,7 @@ type ErrorSigns = {
   readonly status: number | null;
   /** The provider's names for the kind of error, the most exact first. */
   readonly labels: readonly string[];
-  /** The provider's sentence; the first words of a page if the answer is no JSON. */
+  /** The provider's sentence; the words of a page if the answer is no JSON. */
   readonly sentence: string;
   /** The connection's error code, e.g. `ECONNRESET`. */
   readonly code: string | null;
@@ -652,6 +659,12 @@ const isFaultOfCode = (error: unknown): boolean =>
 const isCutFrame = (error: unknown): boolean =>
   error instanceof Error && error.name === 'AI_JSONParseError';
 
+/** The signs of an error itself. The code of a failed connection is no label: see `readCode`. */
+const readThrown = (error: Loose): Detail => {
+  const isOfSystem = error instanceof Error && /^[A-Z][A-Z\d_]*$/.test(asText(error.code) ?? '');
+  return readDetail(isOfSystem ? { message: error.message, type: error.type } : error, 'nothing');
+};
+
 const readSigns = (error: unknown): ErrorSigns => {
   const loose: Loose = isObject(error) ? error : { message: String(error) };
   const status = typeof loose.statusCode === 'number' ? loose.statusCode : null;
@@ -661,7 +674,7 @@ const readSigns = (error: unknown): ErrorSigns => {
     readDetail(loose.data, 'nothing'),
     readUnknownEvent(loose),
     readCause(loose),
-    status === null ? readDetail(loose, 'nothing') : NO_DETAIL,
+    status === null ? readThrown(loose) : NO_DETAIL,
   ];
   const source = sources.find(({ message }) => message !== null) ?? NO_DETAIL;
   const code = readCode(error);
@@ -688,16 +701,10 @@ const readSigns = (error: unknown): ErrorSigns => {
   };
 };
 
-/** Characters of an unexpected answer that are shown. */
-const SHOWN_MAX = 160;
-
-/** The text in one line, shortened. */
-export const shorten = (text: string): string => cut(text.replace(/\s+/g, ' ').trim(), SHOWN_MAX);
-
-/** The title of an HTML page, or its first words. */
+/** The title of an HTML page, or its words. */
 export const pageWords = (page: string): string => {
   const title = /<title[^>]*>([^<]*)</i.exec(page)?.[1];
-  return shorten(
-    title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' '),
-  );
+  const words =
+    title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' ');
+  return words.replace(/\s+/g, ' ').trim();
 };

@@ -2,7 +2,7 @@
 
 import type { LeanResponse } from '../platform/http.js';
 import type { Loose } from '../platform/untrusted-input.js';
-import { pageWords, REPORTED, shorten } from './errors.js';
+import { pageWords, REPORTED } from './errors.js';
 
 /**
  * The error of a stream without the provider's own end, which looks whole to a client and is not.
@@ -70,9 +70,9 @@ export const failedAnswer = async (response: LeanResponse): Promise<Error> => {
 export const oddAnswer = (text: string): Error => {
   // JSON with an error is classified like the body of a failed request.
   if (!text.startsWith('<') && /"error"\s*:/.test(text))
-    return Object.assign(new Error(shorten(text)), { statusCode: 200, responseBody: text });
+    return Object.assign(new Error(text), { statusCode: 200, responseBody: text });
   const message = text.startsWith('<')
-    ? `it answered with a page: "${pageWords(text)}". Look at the address, and at the proxy`
-    : `it answered with no stream of events: ${shorten(text)}`;
+    ? `it answered with a page. Look at the address, and at the proxy. The page: ${pageWords(text)}`
+    : `it answered with no stream of events: ${text}`;
   return Object.assign(new Error(message), { type: 'odd_answer' });
 };

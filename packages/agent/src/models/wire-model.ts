@@ -147,6 +147,7 @@ const converse = async (
   const { facts, now = Date.now, baseUrl = '', apiKey = '' } = options;
   const termsKey = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
   for (let retries = 0; ; retries++) {
+    // `limit` keeps the request within what the server accepts; `apply` removes fields of its body.
     const terms = knownTerms.get(termsKey);
     const reply = new StreamedReply(push, wire.dialect.server);
     const adapted = terms?.limit(request) ?? request;
@@ -488,7 +489,7 @@ export class StreamedReply {
 
   /** The part that began last with this id. */
   #find(type: PartDraft['type'], id: string): PartDraft {
-    const draft = this.#drafts.findLast((draft) => draft.type === type && draft.id === id);
+    const draft = this.#drafts.findLast((one) => one.type === type && one.id === id);
     return draft ?? this.#open(type, id);
   }
 
@@ -760,7 +761,7 @@ export type SentMessage = SentUser | AssistantMessage;
  * 3. Metadata goes back with its part, but only to the model and the server that sent it. Metadata
  *    of a whole reply (OpenRouter's `reasoning_details`) comes with a thought.
  * 4. Call ids of another model are replaced by nine letters and digits, the only form that every
- *    provider accepts (Mistral): `c00003001` is the first call of message 3.
+ *    provider accepts (Mistral): `c00003001` is the first call of message 3 (counted from 0).
  */
 export const sentMessages = (
   messages: readonly Message[],

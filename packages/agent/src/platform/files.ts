@@ -72,7 +72,7 @@ import path, { dirname } from 'node:path';
 
 const RAW_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/;
 
-const readRawName = (name: Buffer): string => {
+export const readRawName = (name: Buffer): string => {
   const text = name.toString('utf8');
   if (!text.includes('\ufffd') || Buffer.from(text).equals(name)) return text;
   return name
@@ -766,11 +766,8 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
   }
 };
 
-/**
- * The content of a regular file; null if it is missing, larger, something else or unreadable.
- * Without `bytesMax`: of a file that no command can write.
- */
-export const readBytes = (file: string, bytesMax = Number.POSITIVE_INFINITY): Buffer | null => {
+/** The content of a regular file; null if it is missing, larger, something else or unreadable. */
+export const readBytes = (file: string, bytesMax: number): Buffer | null => {
   const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
   return loaded.kind === 'file' ? loaded.bytes : null;
 };
@@ -917,7 +914,7 @@ const copyInto = (folder: string, entry: string): string => {
 /** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
 const move = (from: string, to: string): void => {
   try {
-    renameSync(systemPath(from), to);
+    renameSync(systemPath(from), systemPath(to));
   } catch (error) {
     if (errorCode(error) !== 'EXDEV') throw error;
     copyEntry(from, to);
@@ -945,18 +942,19 @@ const forEachEntry = (folder: string, work: (entry: string, name: string) => voi
 /** Leaves out pipes, sockets and devices. */
 const copyEntry = (from: string, to: string): void => {
   const place = systemPath(from);
+  const target = systemPath(to);
   const status = lstatSync(place);
-  if (status.isSymbolicLink()) symlinkSync(readlinkSync(place), to);
+  if (status.isSymbolicLink()) symlinkSync(readlinkSync(place, 'buffer'), target);
   else if (status.isDirectory()) {
-    mkdirSync(to, { mode: (status.mode & 0o777) | 0o700 });
+    mkdirSync(target, { mode: (status.mode & 0o777) | 0o700 });
     forEachEntry(from, (entry, name) => copyEntry(entry, path.join(to, name)));
   } else if (status.isFile())
     withRegularSync(place, { follow: 'folders' }, (reach) => {
       takeRights(reach, 0o400);
-      copyRegularSync(reach, to);
+      copyRegularSync(reach, target);
     });
   else return;
-  lutimesSync(to, status.atime, status.mtime);
+  lutimesSync(target, status.atime, status.mtime);
 };
 
 /** Removes the entry at a real path and all below it, up to the first that can not be removed. */
@@ -1004,7 +1002,7 @@ export const createFile = (place: string, content: Buffer, mode: number): boolea
 /** Makes a symlink at an unused path. False if that failed. */
 export const createLink = (place: string, target: string): boolean =>
   changeEntry(place, (entry) => {
-    symlinkSync(target, systemPath(entry));
+    symlinkSync(systemPath(target), systemPath(entry));
     return true;
   }) ?? false;
 

@@ -60,8 +60,8 @@ export type FileMemory = {
   get(path: string): string | undefined;
   /**
    * `text`: the whole text, with which an edit still finds its place when the file has changed
-   * elsewhere. `lines`: those that calls have shown, beside earlier ones of the same bytes. Absent:
-   * this call has shown or written all lines.
+   * elsewhere. `lines`: those that calls have shown, beside earlier ones of the same bytes. `lines`
+   * absent: this call has shown or written all lines.
    */
   set(path: string, sha256: string, text?: string, lines?: readonly ShownLines[]): void;
   /**
@@ -279,7 +279,7 @@ export type Tool = ToolDeclaration & {
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
    * Text of the tool's last successful call, which stays verbatim when compaction replaces the
-   * messages around it. To-do tools have it, and count as one.
+   * messages around it. All tools with `keep` share one such text: that of the last call of any.
    */
   keep?(input: JsonObject, result: string): string;
   /**
@@ -302,7 +302,8 @@ export const createJobs = (): Jobs => {
     },
     restore(job) {
       jobs.set(job.jobId, job);
-      const [, number = '0'] = /^job-(\d{1,9})$/.exec(job.jobId) ?? []; // the id stood in a file
+      // a damaged file may hold any id
+      const [, number = '0'] = /^job-(\d{1,9})$/.exec(job.jobId) ?? [];
       count = Math.max(count, Number(number));
     },
     get: (jobId) => jobs.get(jobId),

@@ -1,9 +1,9 @@
 /**
- * Replaces the values of secrets in the output of tools.
+ * Secrets: finds their values in variables, and replaces them in the output of tools.
  *
  * 1. Without secrets, texts pass unchanged and nothing is searched.
  * 2. A streamed text is passed on only up to where a secret may begin.
- * 3. The placeholder names the variable: `[secret:$NAME]`.
+ * 3. The placeholder names the variable, or the place in the settings: `[secret:$NAME]`.
  *
  * From top to bottom: the redactor; the search for many texts at once; the forms in which a secret
  * appears; which variables hold secrets; and `hideEnvironment`, which removes them from the
@@ -18,7 +18,7 @@ export type Redacted = {
   readonly text: string;
   /** How many values were replaced. */
   readonly count: number;
-  /** Names of the variables that hold them, without duplicates. */
+  /** Names of the variables, or places in the settings, that hold them, without duplicates. */
   readonly names: readonly string[];
 };
 
@@ -57,11 +57,14 @@ export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
     clean: (text) => redact(text).text,
     stream: () => createStream(finder),
     placeholderIn: (text) =>
-      text.includes('[secret:$') ? (placeholders.find((one) => text.includes(one)) ?? null) : null,
+      text.includes(PLACEHOLDER_START)
+        ? (placeholders.find((one) => text.includes(one)) ?? null)
+        : null,
   };
 };
 
-const formatPlaceholder = (name: string): string => `[secret:$${name}]`;
+const PLACEHOLDER_START = '[secret:$';
+const formatPlaceholder = (name: string): string => `${PLACEHOLDER_START}${name}]`;
 
 const replaceIn = (text: string, matches: readonly FoundText[]): string => {
   const parts: string[] = [];
@@ -405,7 +408,7 @@ export const secretVariables = (environment: ProcessEnvironment): readonly strin
     .map(([name]) => name);
 
 export type SecretValue = {
-  /** The variable that holds it. */
+  /** The variable that holds it, or the place in the settings: `docs.headers.Authorization`. */
   readonly name: string;
   readonly value: string;
 };

@@ -1,5 +1,6 @@
 /**
- * Answers the machine's questions about calls by a function of a library user (`onApproval`).
+ * Watchers of a session. `createApprovals` answers the machine's questions about calls by a
+ * function of a library user (`onApproval`); `endUnapproved` ends the turn where there is no user.
  * Terminals and editors ask by themselves.
  */
 
@@ -57,6 +58,7 @@ type Answering = {
 
 /** Watches a session, asks for each approval that it requests, and sends the answer. */
 export const createApprovals = ({ onApproval, send, report }: Answering): Watcher => {
+  /** By call id: only one batch is open at a time. */
   const open = new Map<string, AbortController>();
   const ask = async (asking: ApprovalRequest, workspace: string): Promise<void> => {
     const { batchId, call } = asking;
@@ -69,7 +71,8 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
       const answer = parseReply(await onApproval(question, abortion.signal));
       if (answer === null)
         throw new TypeError(
-          "onApproval gave no answer: it answers 'allow', 'alwaysThis', … or { deny: 'why' }",
+          "onApproval gave no answer: it answers 'allow', 'alwaysThis', …, " +
+            "{ reply: 'words' } or { deny: 'why' }",
         );
       return answer;
     });
@@ -118,7 +121,7 @@ export const endUnapproved =
 
 type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
-/** How far each yes holds. `shape`: for calls with the same key, so for this exact call. */
+/** How far each yes holds. `shape`: for this exact call. */
 const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = {
   allow: 'once',
   alwaysThis: 'shape',
@@ -148,8 +151,8 @@ const FAILED: Answer = {
 };
 
 /**
- * Combines two watchers. If `second` throws, the error is reported and only `first` is called from
- * then on.
+ * Combines two watchers. If `second` throws, or returns a promise that rejects, the error is
+ * reported and only `first` is called from then on.
  */
 export const combineWatchers = (
   first: Watcher,

@@ -1,9 +1,9 @@
 /**
  * One session of the agent that is open in this process.
  *
- * Volatile events are pieces of a streamed reply: they need not reach the disk one by one, since
- * the whole reply follows. A foreign session came from another state folder, for example by an
- * import.
+ * Volatile events are pieces of a streamed reply or of a tool's output: they need not reach the
+ * disk one by one, since the whole reply or result follows. A foreign session came from another
+ * state folder, for example by an import.
  *
  * How it ends: the last `close`, or `shutDown`, sends ShutdownRequested (`#submitShutdown` stops
  * the calls first); the machine goes to ShuttingDown, whose action calls `end`; the loop then calls
@@ -164,8 +164,8 @@ const isVolatile = (event: Event): boolean =>
   event.type === 'ToolProgress';
 
 /**
- * Merges the text of one reply at a time. Between two requests there is always another event
- * (rules.md#merged-text).
+ * Merges the text of one reply at a time; other volatile events are not journaled. Between two
+ * requests there is always another event (rules.md#merged-text).
  */
 const mergeText = (pending: Event | null, event: Event): Event | null => {
   if (event.type !== 'TextDelta') return pending;
@@ -173,9 +173,9 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
 };
 
 /**
- * The agent's events, for the loop. A group (events that are journaled together) waits for the
- * ToolStarted events of the calls that it starts. Events are not checked again: `send` checks those
- * of a user, performers check values from models, tools and hooks.
+ * The agent's events, for the loop. The loop keeps a group (events that are journaled together)
+ * open until the ToolStarted events of the calls that it starts. Events are not checked again:
+ * `send` checks those of a user, performers check values from models, tools and hooks.
  */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step: agent.stepUnchecked,
@@ -804,7 +804,7 @@ type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
 
 const limitTexts: Readonly<Record<Dimension, string>> = {
   usd: 'The limit in dollars is reached, or the next request could exceed it.',
-  tokens: 'The limit in tokens is reached, or the next request could exceed it.',
+  tokens: 'The limit in tokens is reached.',
   time: 'The time limit was reached.',
   rounds: 'The limit in rounds was reached.',
   truncation: 'The reply was cut off at the output limit of the model several times.',

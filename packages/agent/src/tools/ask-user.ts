@@ -11,7 +11,7 @@ import { defineTool } from './define-tool.js';
 const CHOICES_MAX = 4;
 const CHARACTERS_MAX = 2_000;
 
-const text = v.pipe(
+const shortText = v.pipe(
   v.string(),
   v.regex(/\S/, 'must not be blank'),
   v.maxLength(CHARACTERS_MAX, `must be at most ${CHARACTERS_MAX} characters`),
@@ -22,9 +22,9 @@ export const askUserTool: Tool = defineTool({
   name: 'ask_user',
   description: 'Asks the user what only the user can decide.',
   schema: v.strictObject({
-    question: text,
+    question: shortText,
     choices: v.exactOptional(
-      v.pipe(v.array(text), v.maxLength(CHOICES_MAX, `must be at most ${CHOICES_MAX}`)),
+      v.pipe(v.array(shortText), v.maxLength(CHOICES_MAX, `must be at most ${CHOICES_MAX}`)),
     ),
   }),
   aliases: { choices: ['options'] },
@@ -50,12 +50,31 @@ export const askUserTool: Tool = defineTool({
 
 const STEPS_MAX = 50;
 
-/** The numbered steps of a plan in the form of `planText`, which the user reads and edits. */
-const readSteps = (plan: string): readonly string[] =>
-  plan.split('\n').flatMap((line) => {
-    const step = /^\s*\d+[.)]\s+(\S.*)$/.exec(line)?.[1];
-    return step === undefined ? [] : [step.trim()];
-  });
+/**
+ * The numbered steps of a plan in the form of `planText`, which the user has edited. Beyond an
+ * empty line only a higher number is a step, since the text of the plan may have numbers, too.
+ */
+const readSteps = (plan: string, title: string): readonly string[] => {
+  const steps: string[] = [];
+  let last = 0;
+  let isBeyond = false;
+  const [first, ...others] = plan.split('\n');
+  for (const line of first === title ? others : [first ?? '', ...others]) {
+    if (line.trim() === '') {
+      isBeyond = steps.length > 0;
+      continue;
+    }
+    const [, number, step] = /^\s*(\d+)[.)]\s+(\S.*)$/.exec(line) ?? [];
+    if (isBeyond && !(Number(number) > last)) break;
+    isBeyond = false;
+    if (step === undefined) continue;
+    steps.push(step.trim());
+    last = Number(number);
+  }
+  return steps;
+};
+
+const inOneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
 const heading = (steps: readonly string[]): string => `0 of ${steps.length} done`;
 
@@ -69,9 +88,9 @@ export const proposePlanTool: Tool = defineTool({
     'Ends the planning: the user sees the plan and accepts it, changes it or sends it back. After ' +
     'a yes you carry it out.',
   schema: v.strictObject({
-    title: text,
+    title: shortText,
     steps: v.pipe(
-      v.array(text),
+      v.array(shortText),
       v.minLength(1, 'must not be empty'),
       v.maxLength(STEPS_MAX, `must be at most ${STEPS_MAX}`),
     ),
@@ -93,7 +112,8 @@ export const proposePlanTool: Tool = defineTool({
   },
   run: async (input, { reply = '' }) => {
     const changed = reply.trim() === planText(input).trim() ? '' : reply.trim();
-    const steps = readSteps(changed === '' ? planText({ ...input, text: '' }) : changed);
+    const steps =
+      changed === '' ? input.steps.map(inOneLine) : readSteps(changed, inOneLine(input.title));
     const list = [heading(steps), ...steps.map((step) => `[ ] ${step}`)].join('\n');
     const accepted =
       'The user accepted this plan, and you may make its changes now: carry it out, and keep the list with todo.';

@@ -48,7 +48,7 @@ const COMMON_OPTIONS = [
   ...['--no-messages', '--no-ignore-messages'],
 ];
 
-/** Calls `take` for each record. A line break inside a record has no meaning here. */
+/** Calls `take` for each record. A record that ends with NUL may hold line breaks. */
 const readRecords = (output: Readable, end: string, take: (record: string) => void): void => {
   const decoder = new StringDecoder('utf8');
   let unfinished = '';
@@ -214,7 +214,11 @@ const readClass = (glob: string, from: number): Piece | null => {
   let inside = '';
   for (let first = true; at < glob.length; first = false) {
     const sign = glob[at] ?? '';
-    if (sign === ']' && !first) return { text: `[${negated ? '^' : ''}${inside}]`, next: at + 1 };
+    if (sign === ']' && !first) {
+      // a range that holds the slash becomes two
+      const ranges = inside.replace(/([ -.])-([0-\uffff])/g, '$1-.0-$2');
+      return { text: `[${negated ? '^' : ''}${ranges}]`, next: at + 1 };
+    }
     const pair = sign === '\\' ? glob.slice(at, at + 2) : sign;
     if (pair === '[' || pair === ']' || pair === '^') inside += `\\${pair}`;
     else if (!pair.endsWith('/')) inside += pair;

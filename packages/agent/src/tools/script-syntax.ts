@@ -12,9 +12,9 @@ type PlacedError = { readonly message: string; readonly loc: { readonly line: nu
 const isPlaced = (error: unknown): error is PlacedError =>
   error instanceof SyntaxError && 'loc' in error && typeof error.loc === 'object';
 
-const faultOf = (parse: () => unknown): string | null => {
+const faultOf = (read: () => unknown): string | null => {
   try {
-    parse();
+    read();
     return null;
   } catch (error) {
     if (!isPlaced(error)) throw error;
@@ -45,9 +45,10 @@ export const checkScript = (text: string, file: string): string | null => {
     return faultOf(() => parse(text, { ...LENIENT, plugins }));
   };
   const fault = read('decorators-legacy');
-  return fault === null || !text.includes('@') ? fault : read('decorators') === null ? null : fault;
+  if (fault === null || !text.includes('@')) return fault;
+  return read('decorators') === null ? null : fault;
 };
 
-/** JSON with comments and commas at ends is an expression of JavaScript. */
+/** JSON with comments and commas at ends: any expression of JavaScript is accepted. */
 export const checkExpression = (text: string): string | null =>
   faultOf(() => parseExpression(text));

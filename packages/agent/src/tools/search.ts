@@ -221,7 +221,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   /** The last match; `lines` is null if it is only counted. */
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
-  /** Whether there is room for the last match of the current file. `count` includes it. */
+  /** Whether there is room for the last match of the current file. `count` has it already. */
   const hasRoom = (): boolean => {
     if (current === undefined) return false;
     const isFirstOfFile = current.count === 1;
@@ -649,7 +649,7 @@ const cutLine = (line: string, { column, text }: FoundLine): string => {
   return `${start > 0 ? '[...] ' : ''}${line.slice(start, end)}${rest}`;
 };
 
-/** Where the window begins for a match at this offset in bytes. */
+/** Where the window begins, in UTF-16 units, for a match at this offset in bytes. */
 const windowStart = (line: string, bytes: number): number => {
   const at = Buffer.from(line.slice(0, bytes)).subarray(0, bytes).toString().length;
   if (at <= COLUMNS_MAX - COLUMNS_BEFORE) return 0;

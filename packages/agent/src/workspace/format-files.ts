@@ -207,7 +207,7 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
 
 /**
  * False if another program has changed a file since a file tool wrote it. True too for a file that
- * no call names.
+ * only a command changed.
  */
 const isUnchangedSinceWrite = (
   { calls, files: memory }: HookContext,
@@ -259,7 +259,7 @@ const formatWith = async (
       return null;
     case 'broken':
       stopUsing(batch, chosen, result.why);
-      return UNTOUCHED;
+      return null;
     case 'refuses': {
       if (!(await isSatisfied(batch, chosen, loaded, null))) return null;
       const shown = path.relative(batch.context.workspace, target.file);

@@ -138,8 +138,8 @@ type FileSign = {
   readonly files: readonly string[];
   /** What its text must match. Default: any. */
   readonly matches?: RegExp;
-  /** What its text must not match. */
-  readonly without?: RegExp;
+  /** Whether its text turns the formatter off. Then no later sign in the folder counts. */
+  readonly turnsOff?: (text: string) => boolean;
   /** Default: the formatter governs. `matched`: the part of the text that matched. */
   readonly claim?: (matched: string) => Claim;
 };
@@ -178,6 +178,7 @@ const strongestClaim = ({ signs, program }: Formatter, folder: SignFolder): Clai
       'files' in sign
         ? claimOfFile(sign, folder)
         : claimOfPackage(sign, folder.read(MANIFEST), program);
+    if (claim === 'off') return null;
     if (claim === 'governs') return claim;
     strongest ??= claim;
   }
@@ -185,13 +186,14 @@ const strongestClaim = ({ signs, program }: Formatter, folder: SignFolder): Clai
 };
 
 const claimOfFile = (
-  { files, matches, without, claim }: FileSign,
+  { files, matches, turnsOff, claim }: FileSign,
   folder: SignFolder,
-): Claim | null => {
+): Claim | 'off' | null => {
   const name = files.find((one) => folder.names.has(one));
   if (name === undefined) return null;
   const matched = matches === undefined ? '' : matches.exec(folder.read(name))?.[0];
-  if (matched === undefined || without?.test(folder.read(name)) === true) return null;
+  if (matched === undefined) return null;
+  if (turnsOff?.(folder.read(name)) === true) return 'off';
   return claim?.(matched) ?? 'governs';
 };
 
@@ -268,6 +270,15 @@ const preCommitHook = (id: string): FileSign => ({
   matches: new RegExp(`^[\\s-]*id:\\s*['"]?${id}['"]?\\s*(#.*)?$`, 'm'),
 });
 
+/** Strings, which may look like comments, and comments. */
+const STRING_OR_COMMENT = /("(?:\\.|[^"\\])*")|\/\/.*|\/\*[\s\S]*?\*\//g;
+
+/** The formatter of one language alone may be off, too; that counts as on. */
+const turnsBiomeOff = (text: string): boolean => {
+  const json = text.replace(STRING_OR_COMMENT, '$1').replace(/,(?=\s*[}\]])/g, '');
+  return asObject(parseManifest(json).formatter).enabled === false;
+};
+
 /** For signs that don't show whether Ruff formats: it may be used for linting only. */
 const perhapsRuff = (): Claim => 'perhaps';
 
@@ -278,10 +289,7 @@ const formatters: readonly Formatter[] = [
     homes: NODE_HOMES,
     files: /\.([cm]?[jt]sx?|jsonc?|css|graphql|gql)$/,
     signs: [
-      {
-        files: ['biome.json', 'biome.jsonc'],
-        without: /"formatter"\s*:\s*\{[^{}]*"enabled"\s*:\s*false/,
-      },
+      { files: ['biome.json', 'biome.jsonc'], turnsOff: turnsBiomeOff },
       { dependency: '@biomejs/biome' },
     ],
     args: ({ file }) => ['format', `--stdin-file-path=${file}`],

@@ -11,9 +11,7 @@ import type { HooksOptions } from './after-tool-hooks.js';
 import type { WorkspaceObserver } from './checkpoints/own-changes.js';
 import type { CheckpointsPlace } from './checkpoints/session-checkpoints.js';
 
-/**
- * The hooks of one session, whose code is loaded when a call may change files for the first time.
- */
+/** The hooks of one session, whose code is loaded when a call may change files. */
 export const createLateHooks = (options: HooksOptions): Hooks => {
   type Loaded = Omit<Hooks, 'deadlinesMs'>;
   let loaded: Loaded | null = null;
@@ -41,8 +39,8 @@ export const createLateHooks = (options: HooksOptions): Hooks => {
 };
 
 /**
- * The checkpoints of one session, whose code is loaded when a call may change files for the first
- * time.
+ * The checkpoints of one session, whose code is loaded at the first use: usually when a call may
+ * change files.
  */
 export const createLateCheckpoints = (
   place: Omit<CheckpointsPlace, 'stateFolder'>,
@@ -66,7 +64,7 @@ export const createLateCheckpoints = (
     recorded: async () => (loading === null ? undefined : (await load()).recorded()),
     lookBefore: async (call) => (await load()).lookBefore(call),
     observe: async () => (await load()).observe(),
-    reported: () => loaded?.reported(),
+    reported: () => loaded?.reported(), // without the code nothing has been reported
     settle: async (files) => (await load()).settle(files),
     unkept: async (paths) => (await load()).unkept(paths),
     describe: async (checkpoints) => (await load()).describe(checkpoints),

@@ -3,6 +3,7 @@ import { fstatSync, writeSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { makeFolder } from '../../../../test/kit/journal/story.js';
 import {
   type FileTarget,
@@ -20,7 +21,7 @@ const OWNED: WriterEnvironment = {
 };
 
 /** A real file whose operations are counted, and may be made to fail. */
-const openCounted = async (context: TestContext) => {
+const openCounted = async (context: TestContext, environment = OWNED) => {
   const path = join(await makeFolder(context), 'file');
   const handle = await open(path, 'w+');
   const calls: string[] = [];
@@ -47,7 +48,7 @@ const openCounted = async (context: TestContext) => {
     close: () => handle.close(),
   };
   const count = (name: string): number => calls.filter((call) => call === name).length;
-  return { path, failing, count, writer: new GroupWriter(target, OWNED, path, 0) };
+  return { path, failing, count, writer: new GroupWriter(target, environment, path, 0) };
 };
 
 test('what comes while a group is on its way goes together: few syncs for many writes', async (context) => {
@@ -92,6 +93,22 @@ for (const fault of ['write', 'datasync']) {
     await writer.close();
   });
 }
+
+test('a write is refused while a failure is being explained', async (context) => {
+  const late: Promise<void>[] = [];
+  const { writer, failing } = await openCounted(context, {
+    ...OWNED,
+    explain: async (error) => {
+      late.push(writer.write(Buffer.from('two\n')));
+      return error;
+    },
+  });
+  failing.add('write');
+  await assert.rejects(writer.write(Buffer.from('one\n')), { kind: 'cannotWrite' });
+  assert.equal(late.length, 1);
+  await assert.rejects(Promise.race([...late, setImmediate(0)]), { kind: 'cannotWrite' });
+  await writer.close();
+});
 
 test('when not even cutting back works, the first failure is the one that is told', async (context) => {
   const { writer, failing } = await openCounted(context);

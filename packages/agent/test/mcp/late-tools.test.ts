@@ -73,7 +73,7 @@ const start = async (
     journals,
     clock,
     tools: opened.session.tools,
-    lateTools: keepsTools === true ? null : opened.session.lateTools,
+    lateTools: opened.session.lateTools,
     report: (fault) => assert.fail(fault),
   });
   const session = await agent.open({
@@ -233,12 +233,23 @@ test('a server that hangs delays the first request by 5 s, once, and its tools j
   assert.equal(clock.now() - fakeClock().now(), 5_000);
   const { signal } = new AbortController();
   const undeclared = { isFirst: false, declared: new Set(known[0]), clock, signal };
-  const again = await started.servers.lateTools.before(undeclared);
+  const again = await started.servers.lateTools?.before(undeclared);
   assert.deepEqual(
-    again.map(({ name }) => name),
+    again?.map(({ name }) => name),
     all.slice(1),
     'where a cancel came before they were declared',
   );
+});
+
+test('a request that is cancelled already waits for no server', async (t) => {
+  const servers = [muteServer(t, 'mute')];
+  const { session } = await openSession(t, placeIn(t), servers, { joining: 'wait' });
+  const clock = fakeClock();
+  const signal = AbortSignal.abort();
+  const request = { isFirst: true, declared: new Set<string>(), clock, signal };
+  const joined = session.lateTools?.before(request);
+  assert.deepEqual(session.waitsFor(), []);
+  assert.deepEqual(await joined, []);
 });
 
 test('a server that fails at once is not waited for, and one line says why', async (t) => {

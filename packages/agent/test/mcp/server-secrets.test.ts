@@ -72,6 +72,19 @@ const rows: readonly (readonly [
     'x --token … --api-key=… -H Authorization: Bearer … -v jkl …',
   ],
   [
+    'headers in arguments',
+    {
+      command: 'x',
+      args: [
+        ...['--header', 'Api-Key: abc', '-H', 'DD: def', '--header=Authorization: Bearer ghi'],
+        ...['PRIVATE-TOKEN: jkl', 'mode: fast', '--header', 'Accept: text/plain'],
+      ],
+    },
+    ['abc', 'def', 'ghi', 'jkl'],
+    'x --header Api-Key: … -H DD: … --header=Authorization: Bearer … PRIVATE-TOKEN: … mode: fast ' +
+      '--header Accept: text/plain',
+  ],
+  [
     'assignments in arguments',
     {
       command: 'docker',

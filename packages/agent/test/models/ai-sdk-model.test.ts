@@ -146,6 +146,7 @@ const ends: readonly (readonly [Finish, string])[] = [
   [{ unified: 'content-filter', raw: 'safety' }, 'contentFilter'],
   [{ unified: 'other', raw: 'paused' }, 'other'],
   [{ unified: 'other', raw: undefined }, 'failed unreachable'],
+  [{ unified: 'toString' as 'other', raw: 'of a later version' }, 'other'],
   [{ unified: 'error', raw: 'error' }, 'failed unreachable'],
 ];
 
@@ -158,6 +159,15 @@ for (const [reason, then] of ends) {
     );
   });
 }
+
+test('a call has its name, also if its input is not streamed', async () => {
+  const call = { type: 'tool-call', toolCallId: 'c', toolName: 'read', input: '{}' } as const;
+  const ending = endingOf(await run([call, finish({ unified: 'tool-calls', raw: 'tool_calls' })]));
+  assert.deepEqual(
+    ending.type === 'completed' && ending.parts.map((part) => 'tool' in part && part.tool),
+    ['read'],
+  );
+});
 
 test('a stream that ends without its end is a reply that broke off', async () => {
   const ending = endingOf(await run(text));

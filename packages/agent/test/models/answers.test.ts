@@ -80,7 +80,7 @@ test('a login page with status 200 is shown shortened, and not asked for again',
   const error = await odd(context, page, 'text/html');
   assert.equal(error.kind, 'malformed');
   assert.equal(error.retryable, false);
-  assert.match(error.message, /a page: "Sign in to Example Net"/);
+  assert.match(error.message, /at the proxy\. The page: Sign in to Example Net$/);
   assert.ok(error.message.length < 400, error.message);
 });
 

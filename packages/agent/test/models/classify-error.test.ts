@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ModelErrorKind } from '../../src/machine/event.js';
 import { classify } from '../../src/models/errors.js';
+import { oddAnswer } from '../../src/models/wire-errors.js';
 
 const provider = { name: 'Anthropic', keyVariable: 'ANTHROPIC_API_KEY', host: 'api.example' };
 const NOW = Date.parse('2026-11-21T10:00:00Z');
@@ -213,6 +214,24 @@ const rows: readonly Row[] = [
     says: /NODE_EXTRA_CA_CERTS/,
   },
   {
+    title: 'a certificate for another name',
+    given: broken('ERR_TLS_CERT_ALTNAME_INVALID', "Host: x. is not in the cert's altnames"),
+    kind: 'unreachable',
+    retryable: false,
+  },
+  {
+    title: 'a slow handshake',
+    given: broken('ERR_TLS_HANDSHAKE_TIMEOUT'),
+    kind: 'timeout',
+    retryable: true,
+  },
+  {
+    title: 'an answer that is no HTTP',
+    given: broken('HPE_INVALID_CONSTANT', 'Parse Error: Expected HTTP/'),
+    kind: 'unreachable',
+    retryable: true,
+  },
+  {
     title: 'a proxy that refuses',
     given: broken('PROXY_REFUSED', 'the proxy p:1 answered 407'),
     kind: 'unreachable',
@@ -348,9 +367,15 @@ const waits: readonly (readonly [string, Readonly<Record<string, string>>, numbe
 
 test('no part of a key is shown, wherever the sentence of a server is cut', () => {
   const apiKey = 'sk-secret-0123456789';
-  for (let length = 200; length <= 400; length++) {
-    const given = invalid(`${'x'.repeat(length)} ${apiKey} is not a key`);
-    assert.doesNotMatch(classify(given, { ...provider, apiKey }, NOW).message, /sk-/);
+  for (let length = 100; length <= 400; length++) {
+    const text = `${'x'.repeat(length)} ${apiKey} is not a key`;
+    for (const given of [
+      invalid(text),
+      answered(502, text),
+      oddAnswer(text),
+      oddAnswer(`<p>${text}`),
+    ])
+      assert.doesNotMatch(classify(given, { ...provider, apiKey }, NOW).message, /sk-/);
   }
 });
 

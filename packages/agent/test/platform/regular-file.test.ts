@@ -15,15 +15,19 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import {
+  createLink,
   openRegular,
   readBytes,
+  readRawName,
   readRegular,
   readRegularSync,
   readSmall,
   readUpTo,
   replaceEntry,
   replaceKeepingCopy,
+  setAside,
   systemFault,
+  systemPath,
 } from '../../src/platform/files.js';
 
 /** Only files are opened, and never more of them is read than allowed. */
@@ -119,7 +123,7 @@ test('what takes the place of a file has its mode and owner, and a failure chang
     assert.notEqual(replaceKeepingCopy(at('file'), Buffer.from('new'), at(`aside-${mode}`)), null);
     const now = statSync(at('file'));
     assert.deepEqual([now.mode & 0o777, now.uid, now.gid], [mode, uid, gid]);
-    assert.equal(readBytes(at('file'))?.toString(), 'new');
+    assert.equal(readBytes(at('file'), 9)?.toString(), 'new');
   }
   mkdirSync(at('in-the-way'));
   const before = readdirSync(folder);
@@ -130,6 +134,19 @@ test('what takes the place of a file has its mode and owner, and a failure chang
   assert.throws(() => replaceEntry(folder, 'file', owned, link), { code: 'ELOOP' });
   assert.equal(statSync(at('aside-384/file')).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), before);
+});
+
+test('what is moved, copied or linked keeps a name that is no UTF-8', (t) => {
+  const folder = makeFolder(t);
+  const at = (name: string): string => path.join(folder, name);
+  const place = at('a\udcff');
+  writeFileSync(systemPath(place), 'old');
+  const copy = replaceKeepingCopy(place, Buffer.from('new'), at('copies')) ?? '';
+  assert.equal(readBytes(copy, 9)?.toString(), 'old');
+  const moved = setAside(place, at('moved')) ?? '';
+  assert.equal(readBytes(moved, 9)?.toString(), 'new');
+  assert.ok(createLink(at('link'), 'b\udcff'));
+  assert.equal(readRawName(readlinkSync(at('link'), 'buffer')), 'b\udcff');
 });
 
 test('a fault names the path of its caller, whatever is in it', () => {

@@ -127,3 +127,25 @@ test('a command whose changes have no room for copies at its end has still ended
   for (const stop of [end, end]) stop();
   assert.equal(fs.existsSync(path.join(copies, '../running')), false);
 });
+
+test('a huge file neither stops a check nor is copied', (t) => {
+  const { begin, end, write, writeObject, gitFolder, copies } = prepare(t, noGit);
+  const object = writeObject(9);
+  const log = write('logs/refs/heads/main', '');
+  const head = fs.readFileSync(path.join(gitFolder, 'HEAD'), 'utf8');
+  const deleteObject = (): void => {
+    fs.rmSync(object);
+    assert.match(end().join(), /put back: 1 object/);
+    assert.ok(fs.existsSync(object));
+  };
+  begin();
+  const huge = 600 * 1024 * 1024;
+  fs.truncateSync(path.join(gitFolder, 'HEAD'), huge);
+  fs.truncateSync(log, huge);
+  deleteObject();
+  assert.equal(fs.readFileSync(path.join(gitFolder, 'HEAD'), 'utf8'), head);
+  begin();
+  assert.equal(fs.existsSync(path.join(copies, 'copy/logs/refs/heads/main')), false);
+  fs.truncateSync(log, 0);
+  deleteObject();
+});

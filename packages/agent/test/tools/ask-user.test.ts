@@ -43,6 +43,21 @@ test('an accepted plan is a list, and with its changes the changed list and text
   assert.match(changed.text, /With a library\.$/);
 });
 
+test('only the steps of a plan become the list, not its title or numbers in its text', async () => {
+  const numbered = { ...plan, title: '2. Phase', text: 'Risks:\n1. time\n2. money' };
+  const listed = async (reply: string): Promise<string | undefined> =>
+    (await proposePlanTool.run(numbered, answered(reply))).text.split('\n\n')[0];
+  const both = '0 of 2 done\n[ ] read the grammar\n[ ] write it';
+  assert.equal(await listed(''), both);
+  const steps = '1. read the grammar\n2. write it';
+  for (const reply of [
+    `2. Phase\n${steps}\n\nRisks:\n1. much time\n2. money`,
+    `2. Phase\n\n${steps.replace('\n', '\n\n')}\n\n1. time\n2. money`,
+    `${steps}\n`,
+  ])
+    assert.equal(await listed(reply), both, reply);
+});
+
 test('a summary keeps the plan as the user accepted it, until the model writes its own list', async () => {
   const { text } = await outcomeOf('A parser\n1. only write it');
   const call = (callId: string, tool: string, input: object) =>

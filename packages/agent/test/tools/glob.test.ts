@@ -33,6 +33,7 @@ const rows: readonly (readonly [glob: string, fits: string, doesNot: string])[] 
   ['[^a-c]*.md', 'd.md', 'a.md'],
   ['x[!a]y', 'xby', 'xay x/y'],
   ['x[/a]y', 'xay', 'x/y'],
+  ['x[+-9]y', 'x+y x.y x0y', 'x/y x:y'],
   ['[]a]', '] a', 'b'],
   ['!*.ts', 'a.js x/a.tsx', 'a.ts x/a.ts'],
   ['!test/**', 'a src/test/a', 'test/a test/b/c'],

@@ -275,6 +275,49 @@ for (const [title, given] of [
   });
 }
 
+for (const [title, formatter, given] of [
+  [
+    'beside Biome that is turned off',
+    'prettier',
+    {
+      'biome.jsonc': '{ // see https://biomejs.dev\n"formatter": { "enabled": false, },\n}',
+      'package.json': JSON.stringify({
+        prettier: {},
+        devDependencies: { '@biomejs/biome': '2' },
+        scripts: { lint: 'biome lint' },
+      }),
+    },
+  ],
+  [
+    'with Biome that is turned off for another language',
+    'biome',
+    { 'biome.json': '{"json":{"formatter":{"enabled":false}}}' },
+  ],
+] as const)
+  test(`a new file is formatted ${title}`, async (t) => {
+    const place = await makePlace(t);
+    for (const [name, text] of Object.entries(given)) await place.write(name, text);
+    installProgram(place, 'biome', 'cat');
+    installProgram(place, 'prettier', 'cat');
+    const searchPath = installProgram(place, formatter, FORMATS);
+    await makeFormatting(place, { searchPath }).batch({ edit: 'a.ts', text: 'rough\n' });
+    assert.equal(await place.read('a.ts'), 'smooth\n');
+  });
+
+test('one that fails leaves the file to the next one', async (t) => {
+  const place = await makePlace(t);
+  for (const name of ['biome.json', '.prettierrc']) await place.write(name, '{}');
+  await place.write('a.ts', 'good\n');
+  installProgram(place, 'prettier', FORMATS);
+  const searchPath = installProgram(place, 'biome', 'exec /there/is/no/such/program');
+  const report = await makeFormatting(place, { searchPath }).batch({
+    edit: 'a.ts',
+    text: 'rough\n',
+  });
+  assert.match(report.warning, /Biome is not used any more/);
+  assert.equal(await place.read('a.ts'), 'smooth\n');
+});
+
 test("a project's own program comes before the one on the PATH, the nearest first", async (t) => {
   const place = await makePlace(t);
   await place.write('.prettierrc', '{}\n');

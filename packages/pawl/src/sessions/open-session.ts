@@ -603,7 +603,7 @@ export const optionalTools = async (
       tasks: isResumed || tasks === true,
       checkpoints: flags.checkpoints !== 'off',
       moreTools: [...exploreTools, ...askTools, ...extensions.tools, ...(servers?.tools ?? [])],
-      lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
+      lateTools: servers?.lateTools ?? null,
       hooks: await openHooks(flags, { ...place, reportNotRun: warnNotRun(place) }),
     },
     servers,

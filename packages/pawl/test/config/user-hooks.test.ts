@@ -53,6 +53,7 @@ const rows: readonly (readonly [text: string, line: number, fault: RegExp])[] = 
   ['[hook.a]\non = "turn-end"', 1, /^hook\.a lacks command, which is a text for the shell/],
   ['[hook.a]\non = "turn-end"\ncommand = []', 3, /is a text for the shell/],
   ['[hook."a b"]\non = "turn-end"\ncommand = "x"', 1, /needs a name of at most 40 letters/],
+  ['[hook._a]\non = "turn-end"\ncommand = "x"', 1, /and _, without - or _ at its start/],
   ['hook = 1', 1, /^hook is a table: \[hook\.NAME\]\.$/],
   ['[hooks.a]\non = "turn-end"', 1, /A hook of your own is a table \[hook\.NAME\]\.$/],
 ];

@@ -121,7 +121,10 @@ export class GitHistory {
     return notes;
   }
 
-  /** Accepts all changes, also those of commands beside it: an approved command has ended. */
+  /**
+   * Call it when an approved command has ended. Accepts all changes, also those of commands that
+   * ran beside it.
+   */
   accept(): void {
     for (const gitFolder of this.#running.keys()) this.#takeOver(gitFolder);
   }
@@ -189,7 +192,7 @@ export const finishHistory = (
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
   const lines = namesIn(top).flatMap((name) => {
-    const gitFolder = readBytes(path.join(top, name, 'folder'))?.toString('utf8') ?? '';
+    const gitFolder = readBytes(path.join(top, name, 'folder'), TEXT_MAX)?.toString('utf8') ?? '';
     if (gitFolder === '') return [];
     const folder = new GitFolder(sessionFolder, name, gitFolder, git);
     folder.load();
@@ -220,6 +223,13 @@ const NEW_BYTES_MAX = 1024 * 1024;
 const NEW_CONTENT_MAX = 64 * 1024 * 1024;
 /** New packs of more bytes are not verified. */
 const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
+
+/**
+ * Larger files count as unreadable: texts, and other files. Commands write them, so they may have
+ * any size.
+ */
+const TEXT_MAX = 256 * 1024 * 1024;
+const CONTENT_MAX = 1024 * 1024 * 1024;
 
 /** Copied files with their stamps. Empty stamp: the file is compared by its content. */
 type CopiedFiles = Map<string, string>;
@@ -307,14 +317,14 @@ class GitFolder {
     const from = this.#path(name);
     const to = this.#copyPath(name);
     const draft = path.join(this.#store, 'draft'); // a crash leaves the old copy or the new one
-    rmSync(draft, { force: true }); // of a killed process
     const status = entryStatus(from);
     if (status?.isFile() && before === statusStamp(status)) return before;
-    if (!status?.isFile()) {
+    if (!status?.isFile() || (!isLoose(name) && status.size > bytesMax(name))) {
       rmSync(to, { force: true });
       return null;
     }
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
+    rmSync(draft, { force: true }); // of a killed process
     try {
       if (isLinked) linkRegular(from, draft);
       else copyRegularSync(from, draft, { follow: 'none' });
@@ -336,8 +346,8 @@ class GitFolder {
   }
 
   /**
-   * The names of loose objects. An unchanged folder is not read again. `movesIntruders`: what
-   * is no folder is moved away.
+   * The names of loose objects. An unchanged folder is not read again. `movesIntruders`: an entry
+   * in the place of such a folder is moved away.
    */
   #looseObjects({ movesIntruders }: { readonly movesIntruders: boolean }): readonly string[] {
     const folders = namesIn(this.#path('objects')).map((name) => `objects/${name}`);
@@ -380,7 +390,7 @@ class GitFolder {
   load(): void {
     for (const name of filesBelow(this.#copyTop, '.').map((one) => one.slice(2)))
       (isLoose(name) ? this.#objects : this.#files).set(name, '');
-    const packed = readBytes(path.join(this.#store, 'packs'))?.toString('utf8') ?? '';
+    const packed = readBytes(path.join(this.#store, 'packs'), TEXT_MAX)?.toString('utf8') ?? '';
     this.#packed = new Set(packed.split('\n'));
   }
 
@@ -394,7 +404,7 @@ class GitFolder {
   /** Whether a file has the content of its copy. */
   #isSame(name: string): boolean {
     const content = this.#content(name);
-    const copy = readBytes(this.#copyPath(name));
+    const copy = this.#copied(name);
     return content !== null && copy !== null && content.equals(copy);
   }
 
@@ -684,10 +694,10 @@ class GitFolder {
     if (answer?.code !== 0) return named;
     const commits = answer.output.split('\n');
     // an old entry of a reflog may name an object that was missing before
-    const found = commits.filter((line) => HASH.test(line));
+    const commitIds = commits.filter((line) => HASH.test(line));
     const questions = ['rev-list', '--ignore-missing', '--stdin', '--not', '--all', '--reflog'];
-    const walked = found.length === 0 ? null : this.#git(questions, found);
-    const lost = new Set(walked?.code === 0 ? walked.output.split('\n') : found);
+    const walked = commitIds.length === 0 ? null : this.#git(questions, commitIds);
+    const lost = new Set(walked?.code === 0 ? walked.output.split('\n') : commitIds);
     return new Map([...named].filter((_, index) => lost.has(commits[index] ?? '')));
   }
 
@@ -701,9 +711,9 @@ class GitFolder {
     return path.join(this.#copyTop, name);
   }
 
-  /** The content of a regular file, which a command may replace meanwhile; null: none. */
+  /** The content of a regular file; null: there is none, or it is too large to be read. */
   #content(name: string): Buffer | null {
-    const loaded = readRegularSync(this.#path(name), Number.POSITIVE_INFINITY, { follow: 'none' });
+    const loaded = readRegularSync(this.#path(name), bytesMax(name), { follow: 'none' });
     return loaded.kind === 'file' ? loaded.bytes : null;
   }
 
@@ -712,8 +722,12 @@ class GitFolder {
     return this.#content(name)?.toString('latin1') ?? '';
   }
 
+  #copied(name: string): Buffer | null {
+    return readBytes(this.#copyPath(name), bytesMax(name));
+  }
+
   #copiedText(name: string): string {
-    return readBytes(this.#copyPath(name))?.toString('latin1') ?? '';
+    return this.#copied(name)?.toString('latin1') ?? '';
   }
 
   #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
@@ -907,6 +921,12 @@ const fileKind = (name: string): FileKind => {
   return suffix === 'index' ? 'index' : 'other';
 };
 
+/** How many bytes are read of a file in a git folder. */
+const bytesMax = (name: string): number => {
+  const kind = fileKind(name);
+  return kind === 'index' || kind === 'other' ? CONTENT_MAX : TEXT_MAX;
+};
+
 /** The version of a file or folder: it differs after each change. */
 const statusStamp = ({ ino, size, ctimeMs }: Stats): string => `${ino} ${size} ${ctimeMs}`;
 
@@ -922,10 +942,9 @@ const encodeName = (name: string): string => Buffer.from(name, 'utf8').toString(
 const isRefText = (text: string): boolean =>
   HASH.test(text.trim()) || /^ref: *refs\/[^ \n\r\t~^:?*[\\]+\s*$/.test(text);
 
+/** Every line is empty, a comment, or a hash, which a name may follow. */
 const isPackedRefsText = (text: string): boolean =>
-  text
-    .split('\n')
-    .every((line) => line === '' || /^(?:#.*|\^?[0-9a-f]{40,64}(?: [^ ]+)?)$/.test(line));
+  !/(?:^|\n)(?!(?:#.*|\^?[0-9a-f]{40,64}(?: [^ \n]+)?)?(?:\n|$))/.test(text);
 
 /** The refs that packed-refs names. */
 const packedRefs = (text: string): ReadonlyMap<string, string> =>

@@ -19,6 +19,7 @@ import {
   createLink,
   entryStatus,
   isWithin,
+  readRawName,
   readRegularSync,
   replaceKeepingCopy,
   setAside,
@@ -106,7 +107,7 @@ type KnownPath = ProtectedPath & {
 
 const readTarget = (link: string): string | null => {
   try {
-    return readlinkSync(systemPath(link));
+    return readRawName(readlinkSync(systemPath(link), 'buffer'));
   } catch {
     return null; // gone meanwhile
   }

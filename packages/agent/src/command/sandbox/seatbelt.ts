@@ -9,8 +9,9 @@
  * does not: a folder that holds `workflows` can be moved to `.github`. protected-files.ts finds
  * that after the command, and sets the files aside.
  *
- * Names of folders come from cloned repositories. None of them stands in the text of a profile:
- * paths are parameters. The exception are patterns, which hold letters, digits and `/` alone.
+ * Names of folders come from cloned repositories. None of them stands as it is in the text of
+ * a profile: paths are parameters. The exception is the pattern of the workspace, which keeps only
+ * letters, digits, `/`, `_` and `-` (`folderPattern`).
  *
  * Against bubblewrap it lacks namespaces: a command sees that other processes exist, it has no
  * private loopback, and /tmp is another folder, which TMPDIR names.
@@ -32,7 +33,7 @@ export type SeatbeltPlaces = {
   readonly places: readonly { readonly path: string; readonly right: 'read' | 'write' }[];
   /** Beside the folders of people that seatbelt.sbpl names. */
   readonly hidden: readonly string[];
-  /** Paths inside the places that it must not see. */
+  /** Paths inside the places that it must not see, nor anything inside them. */
   readonly masked: readonly string[];
   /** The workspace if the command may write to it: protected names are closed there. */
   readonly writableWorkspace: string | null;
@@ -78,7 +79,7 @@ const namePattern = (name: string): string =>
   }).join('');
 
 /**
- * A folder in a pattern that denies. What is no plain letter matches any text without `/`: so the
+ * A folder in a pattern that denies. Every other character matches any text without `/`: so the
  * pattern matches more than this folder, and no name in it can mean anything else.
  */
 const folderPattern = (folder: string): string => folder.replace(/[^A-Za-z0-9/_-]+/g, '[^/]*');
@@ -138,10 +139,7 @@ const closeNames = (rules: RuleWriter, workspace: string, allowed: readonly stri
   ]);
 };
 
-/**
- * The profile of a command. The text has no path in it, so it can be read, and nothing in a name is
- * taken for a rule.
- */
+/** The profile of a command. Nothing in the name of a folder is taken for a rule. */
 export const seatbeltProfile = (contents: SeatbeltPlaces): SeatbeltProfile => {
   const { hidden, masked, writableWorkspace, allowed, temporary, network } = contents;
   const places = contents.places.toSorted(
@@ -161,11 +159,11 @@ export const seatbeltProfile = (contents: SeatbeltPlaces): SeatbeltProfile => {
   }
   if (writableWorkspace !== null) closeNames(rules, writableWorkspace, allowed);
   // Moving a folder above a closed place would take that along, and leave its path free.
-  const firm = [...closed, ...writable, ...masked].flatMap((place) => [
+  const unmovable = [...closed, ...writable, ...masked].flatMap((place) => [
     ...foldersAbove(place).filter((one) => writable.some((outer) => isWithin(one, outer))),
     ...(writable.includes(place) ? [place] : []),
   ]);
-  rules.add('deny file-write-unlink', 'literal', firm);
+  rules.add('deny file-write-unlink', 'literal', unmovable);
   rules.add('deny file-read* file-write*', 'subpath', masked);
   addNetwork(rules, network, temporary);
   const text = `${[BASE.trim(), ...rules.lines].join('\n')}\n`;

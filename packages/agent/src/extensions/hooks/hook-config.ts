@@ -85,7 +85,11 @@ const findFault = (
 ): readonly [key: string | null, text: string] | null => {
   const fault = fieldFault(raw, fields, 'a hook');
   if (fault !== null) return fault;
-  if (!HOOK_NAME.test(name)) return [null, 'needs a name of at most 40 letters, digits, - and _'];
+  if (!HOOK_NAME.test(name))
+    return [
+      null,
+      'needs a name of at most 40 letters, digits, - and _, without - or _ at its start',
+    ];
   const missing = ['on', 'command'].find((key) => raw[key] === undefined);
   if (missing !== undefined) return [null, `lacks ${missing}, which ${fields[missing]?.form}`];
   if (raw.tools !== undefined && !toList(raw.on).every((moment) => ABOUT_CALLS.includes(moment)))

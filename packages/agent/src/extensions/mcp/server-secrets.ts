@@ -45,7 +45,7 @@ const PLAIN_HEADER =
 /** In front of the secret of a header. */
 const SCHEME = /^(?:Bearer|Basic|Token|ApiKey|Digest)\s+/i;
 
-/** The secret in `name: value`, if there is one. */
+/** The secrets in `name: value`: several in an address with a password. */
 const namedSecret = (name: string, value: string): readonly string[] =>
   secretValues({ [name.replace(/^-+/, '').replace(/[^\w]/g, '_')]: value }).map(
     (secret) => secret.value,
@@ -72,32 +72,43 @@ const assignedSecrets = (word: string): readonly string[] => {
   return found.length > 0 ? found : namedSecret(inner, part);
 };
 
+const HEADER_OPTION = /^(?:-H|--headers?)$/;
+
+/** The secret in `Authorization: PART`, also after `--header` or in `--header=…`. */
+const writtenHeaderSecrets = (written: string, before: string): readonly string[] => {
+  const [, assigned] = /^--headers?=(.*)$/s.exec(written) ?? [];
+  const [, name = '', content = ''] = /^([\w-]+):\s*(\S.*)$/s.exec(assigned ?? written) ?? [];
+  const isHeader =
+    assigned !== undefined ||
+    HEADER_OPTION.test(before) ||
+    /^(?:authorization|cookie|x-.*)$/i.test(name);
+  return isHeader ? headerSecrets(name, content) : namedSecret(name, content);
+};
+
+/** A name that is no secret's, so that only the form of a value counts. */
+const PLAIN_NAME = 'argument';
+
 /**
- * The secret parts of each argument: an assigned one, `--token PART`, `Authorization: PART`, or one
- * of a known form.
+ * The secret parts of each argument: a header, an assigned one, `--token PART`, or one of a known
+ * form.
  */
 const argumentSecrets = (args: readonly string[]): readonly (readonly string[])[] =>
   args.map((written, index) => {
+    const before = args[index - 1] ?? '';
+    const inHeader = writtenHeaderSecrets(written, before);
+    if (inHeader.length > 0) return inHeader;
     const assigned = assignedSecrets(written);
     if (assigned.length > 0) return assigned;
-    const [, header, content] = /^([\w-]+):\s*(\S.*)$/s.exec(written) ?? [];
-    if (
-      header !== undefined &&
-      content !== undefined &&
-      /^(?:authorization|cookie|x-.*)$/i.test(header)
-    )
-      return headerSecrets(header, content);
-    const before = args[index - 1] ?? '';
     const isValue =
       /^--?[A-Za-z]/.test(before) && !before.includes('=') && !written.startsWith('-');
-    return namedSecret(isValue ? before : 'argument', written);
+    return namedSecret(isValue ? before : PLAIN_NAME, written);
   });
 
 const urlSecrets = (address: string): readonly string[] => {
   if (!URL.canParse(address)) return [];
   const { searchParams } = new URL(address);
   const inQuery = [...searchParams].flatMap(([name, value]) => namedSecret(name, value));
-  return [...namedSecret('address', address), ...inQuery];
+  return [...namedSecret(PLAIN_NAME, address), ...inQuery];
 };
 
 /** The secrets of all servers and of the logins at them, by names that are all different. */

@@ -50,7 +50,8 @@ import { createMcpTool, readOffers, readTools, storeOffers, storeTools } from '.
 export type SessionServers = {
   /** The tools that the session declares from its start. */
   readonly tools: readonly Tool[];
-  readonly lateTools: LateTools;
+  /** Null without `joining`. */
+  readonly lateTools: LateTools | null;
   /** Names of the servers that the request waits for now. */
   waitsFor(): readonly string[];
   /** Connects all servers in the background. */
@@ -90,7 +91,8 @@ export type ServersOptions = {
   readonly warn: (text: string) => void;
   /**
    * How tools that are not known at the start come into the session: `wait` says in a line what it
-   * waits for, `waitQuietly` leaves that to the status row. Absent: with the next session.
+   * waits for, `waitQuietly` leaves that to the status row. Absent: not at all, so the next
+   * session declares them.
    */
   readonly joining?: 'wait' | 'waitQuietly';
   /** Time limit for connecting. */
@@ -131,13 +133,13 @@ export const openServers = async ({
   phase.isFrozen = true; // what the servers report from now on does not change `tools` below
   const declared = new DeclaredTools(options);
   const tools = declared.declare(all, new Set()); // those that are left may join later
-  const lateTools = new JoiningServers(all, options, begin, (joiners, names) =>
+  const joiningServers = new JoiningServers(all, options, begin, (joiners, names) =>
     declared.declare(joiners, names),
   );
   return {
     tools,
-    lateTools,
-    waitsFor: () => lateTools.waited.map(({ connection }) => connection.server.name),
+    lateTools: options.joining === undefined ? null : joiningServers,
+    waitsFor: () => joiningServers.waited.map(({ connection }) => connection.server.name),
     answerWith: asker.use,
     connect() {
       // `off`: no attempt was made so far.
@@ -274,18 +276,18 @@ const createLeftOutTeller = (
   served: () => OpenServer,
   warn: (text: string) => void,
 ): ((lines: readonly string[]) => void) => {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return (lines) => {
     const { connection } = served();
     const { name } = connection.server;
-    const untold = [...connection.leftOut(), ...lines].filter((line) => !told.has(line));
-    for (const line of untold.slice(0, NAMES_MAX)) warn(`the MCP server ${name}: ${line}`);
-    if (untold.length > NAMES_MAX)
+    const unreported = [...connection.leftOut(), ...lines].filter((line) => !reported.has(line));
+    for (const line of unreported.slice(0, NAMES_MAX)) warn(`the MCP server ${name}: ${line}`);
+    if (unreported.length > NAMES_MAX)
       warn(
-        `the MCP server ${name}: ${untold.length - NAMES_MAX} more are left out. ` +
+        `the MCP server ${name}: ${unreported.length - NAMES_MAX} more are left out. ` +
           `pawl mcp test ${name} names them`,
       );
-    for (const line of untold) told.add(line);
+    for (const line of unreported) reported.add(line);
   };
 };
 
@@ -405,9 +407,9 @@ class JoiningServers implements LateTools {
     clock,
     signal,
   }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
+    if (signal.aborted) return [];
     // again, until the session declares them: a cancel may have kept it from that
-    if (this.#late !== null)
-      return signal.aborted ? [] : this.#late.filter(({ name }) => !declared.has(name));
+    if (this.#late !== null) return this.#late.filter(({ name }) => !declared.has(name));
     const connecting = this.#servers.filter(({ mayJoin }) => mayJoin).map(this.#begin);
     // The model has not replied yet: another list of tools costs no cached prompt.
     if (isFirst) {
@@ -415,7 +417,8 @@ class JoiningServers implements LateTools {
       return signal.aborted ? [] : this.#declare(this.#servers, declared);
     }
     const late = this.#servers.filter(({ mayJoin, known }) => mayJoin && known !== null);
-    if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
+    // One that is still expected holds back the others: tools join once a session.
+    if (late.length === 0 || this.#expected().length > 0) return [];
     const tools = this.#declare(late, declared);
     this.#late = tools;
     if (tools.length > 0)

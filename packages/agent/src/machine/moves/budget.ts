@@ -54,8 +54,8 @@ import { appendTexts } from './request.js';
 // ---- Limits ----
 
 /**
- * The dimensions in the order of their check (rules.md#limit-after-round), but time: only its timer
- * ends a turn's time, since times of events jump with the computer's clock.
+ * The dimensions in the order of their check (rules.md#limit-after-round), except time: only its
+ * timer ends a turn's time, since times of events jump with the computer's clock.
  */
 const checkedDimensions = [
   'usd',
@@ -95,7 +95,7 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
   }
 };
 
-/** The first of these counted limits that is reached, or null. Their spending needs no time: 0. */
+/** The first of these counted limits that is reached, or null. Counts need no time: 0. */
 const findReached = <D extends Dimension>(session: SessionData, counted: readonly D[]): D | null =>
   counted.find((dimension) =>
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
@@ -540,7 +540,7 @@ const MILLION = 1_000_000;
 /** Sums of prices are not exact: this share of a limit stays free. */
 const ROUNDING = 1e-9;
 
-/** The dollars that are set aside, but for these ids. */
+/** The dollars that are set aside, except for these ids. */
 export const reservedUsd = (session: SessionData, except: readonly string[] = []): number =>
   withoutReservations(session, except).reduce((sum, { usd }) => sum + usd, 0);
 
@@ -668,7 +668,7 @@ export const reserve = <S extends State>(state: S, event: NextRequest): Stay<S> 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservations(session, [id]), reservation];
-  // not NOT_MEASURED, which `changeSession` drops: from now on the session sets money aside
+  // not NOT_MEASURED (state.ts), which `changeSession` drops: the session sets money aside now
   const { measured = NOTHING_COUNTED } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));
 };

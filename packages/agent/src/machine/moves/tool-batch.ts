@@ -348,17 +348,18 @@ const hashCalls = (calls: readonly EndedCall[]): string =>
 const hashResults = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
 
-/** Counts one batch, only for limits that are set. */
+/** Counts one batch, only if one of the limits is set. */
 export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
   const { repeats, errors, sameResults } = session.settings.limits;
   if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
   const before = session.turn.streaks;
+  const [asked, answered] = [hashCalls(calls), hashResults(calls)];
   const streaks = {
-    calls: hashCalls(calls),
-    results: hashResults(calls),
-    repeats: hashCalls(calls) === before.calls ? before.repeats + 1 : 1,
+    calls: asked,
+    results: answered,
+    repeats: asked === before.calls ? before.repeats + 1 : 1,
     errors: calls.every(({ outcome }) => outcome.failed) ? before.errors + 1 : 0,
-    sameResults: hashResults(calls) === before.results ? before.sameResults + 1 : 1,
+    sameResults: answered === before.results ? before.sameResults + 1 : 1,
   };
   return changeTurn(session, { streaks });
 };
@@ -583,7 +584,7 @@ const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): Jud
  * anything.
  */
 const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
-  if ('completedAt' in earlier || !earlier.judged.traits.mutating) return false;
+  if (isEnded(earlier) || !earlier.judged.traits.mutating) return false;
   const { traits, facts: changed } = earlier.judged;
   // probeable: a look at the files that the call names shows whether it had its effect
   const changesOnlyFiles = traits.effect === 'probeable' && changed.paths.length > 0;
@@ -661,9 +662,7 @@ export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends ===
 /** The usage ids of starting and running calls that spend. */
 const openSpendingIds = (batchId: string, calls: readonly Call[]): readonly string[] =>
   calls
-    .filter(
-      ({ status, judged }) => (status === 'starting' || status === 'running') && isSpending(judged),
-    )
+    .filter((call) => isRunning(call) && isSpending(call.judged))
     .map(({ judged }) => spendingId(batchId, judged.callId));
 
 /**

@@ -45,7 +45,10 @@ export type ShellReading =
       readonly within?: QuotedSubstitution;
     };
 
-/** Bash removes escaped line breaks first: `$`, a line break and `(` are a substitution. */
+/**
+ * Bash removes escaped line breaks first: `$`, a line break and `(` are a substitution, and `<`, a
+ * line break and `(` are one, too.
+ */
 const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[-(<>&|;]))\\\n/;
 
 /** Reads a whole text as bash does. No text makes it throw. */
@@ -377,7 +380,10 @@ type Redirections = {
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
   readonly readsFrom: string[];
-  /** The input of the command. A file stays counted, although the last redirection wins. */
+  /**
+   * The input of the command. `a text`: a here-document in which nothing is replaced, and no
+   * other input. A file stays counted, although the last redirection wins.
+   */
   reads: 'stdin' | 'a text' | 'a text or file';
 };
 
@@ -487,20 +493,11 @@ type CommandHead =
   | { readonly kind: 'command' }
   | { readonly kind: 'function'; readonly name: string };
 
-/**
- * The function's name if the words begin a definition, `name ()`; otherwise null. `standsAlone`:
- * nothing stands before the last of the words.
- */
-const functionName = (
-  cursor: Cursor,
-  words: readonly Word[],
-  standsAlone: boolean,
-): string | null => {
-  if (!standsAlone || peek(cursor) !== '(') return null;
-  const name = words[0]?.text;
+/** The function's name if a first word begins a definition, `name ()`; otherwise null. */
+const functionName = (cursor: Cursor, { text: name }: Word): string | null => {
+  if (peek(cursor) !== '(') return null;
   const parens = /^\([ \t]*\)/.exec(cursor.text.slice(cursor.at, cursor.limit));
-  if (name == null || parens === null || words.length !== 1)
-    throw unclear('a parenthesis stands where none can');
+  if (name === null || parens === null) throw unclear('a parenthesis stands where none can');
   cursor.at += parens[0].length;
   return name;
 };
@@ -534,9 +531,10 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     }
     if (word.start === cursor.at)
       throw unclear(`the character ${JSON.stringify(peek(cursor))} stands where none can`);
-    words.push(isList ? { ...word, text: null, end: cursor.at } : word);
+    const read = isList ? { ...word, text: null, end: cursor.at } : word;
+    words.push(read);
     skipBlanks(cursor);
-    const name = functionName(cursor, words, standsAlone);
+    const name = standsAlone ? functionName(cursor, read) : null;
     if (name !== null) return { kind: 'function', name };
   }
   const isEmpty =
