@@ -57,8 +57,8 @@ export const explainCommand = async (
   const { workspace } = settings;
   const find = lookups.find ?? commandFinder(process.env.PATH ?? '', workspace);
   const known = await commandFacts(text, needs, workspace, { ...lookups, find });
-  const written = { argv: [text], hosts: [], shape: text, ...(needs === undefined ? {} : { needs }) };
-  const marked = markSensitivePaths({ ...written, ...known }, workspace, userPlaces);
+  const base = { argv: [text], hosts: [], shape: text, ...(needs === undefined ? {} : { needs }) };
+  const marked = markSensitivePaths({ ...base, ...known }, workspace, userPlaces);
   // with the access that the words need, if it would be allowed or asked about
   const call = withExpectedNeeds(settings, [], shellCall(text, marked));
   const place = commandPlace(settings, call) ?? 'unfenced';
