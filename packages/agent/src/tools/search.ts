@@ -543,7 +543,7 @@ export const searchTool: Tool = defineTool({
 
 // ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
 // and ripgrep would report lines of a file outside. So a line is shown only if the file at the
-// allowed real path has it, and with that file's text.
+// allowed real path has it, and with that file's text; a file is named only if it is there.
 
 type View = {
   /** Real path that the file names are relative to. */
@@ -573,8 +573,10 @@ const showFiles = async (
     const reported = shownMatches.flat();
     const verified = reported.filter((line) => isSameLine(line.text, present.get(line.number)));
     const missing = reported.length - verified.length;
-    if (missing > 0)
-      omitted.push(`[${file}: ${plural(missing, 'line')} not shown: ${whyOmitted(loaded)}]`);
+    if (missing > 0) {
+      const named = isKnownToBeThere(loaded) ? file : 'a file';
+      omitted.push(`[${named}: ${plural(missing, 'line')} not shown: ${whyOmitted(loaded)}]`);
+    }
     const shownCount = verified.filter(({ column }) => column !== null).length;
     if (shownCount === 0) continue;
     sums.count += shownCount;
@@ -595,8 +597,12 @@ const showFiles = async (
   return { lines, omitted, ...sums };
 };
 
+/** Otherwise ripgrep may have its name from outside. */
+const isKnownToBeThere = (loaded: LoadedFile | null): boolean =>
+  loaded?.kind === 'file' || (loaded?.kind === 'unreadable' && loaded.isTooLarge === true);
+
 const whyOmitted = (loaded: LoadedFile | null): string => {
-  if (loaded === null) return 'files before it were too large; search it alone';
+  if (loaded === null) return 'files before it were too large; search fewer files';
   if (loaded.kind === 'unreadable') return `${loaded.why}; a command can search it (rg)`;
   return 'it changed meanwhile';
 };
