@@ -11,6 +11,7 @@
  * now stay the agent's and are committed with the next batch.
  */
 
+import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -198,6 +199,7 @@ type ChosenFiles = {
 const INSIDE = 'it belongs to a repository inside this one';
 const OUTSIDE = 'it is outside the workspace, so no checkpoint has it';
 const FILTERED = 'a filter of the repository would have to run for it';
+const STAGED = 'somebody else staged it';
 const TOO_LARGE = `it is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB`;
 
 /** The agent's files that can be committed. Those without uncommitted changes are settled. */
@@ -214,6 +216,7 @@ const chooseFiles = async (
   const named = filesInside(paths, repository, excluded);
   const ours = new Map<string, boolean>();
   const clean: string[] = [];
+  const staged: string[] = [];
   for (const file of [...new Set([...changes.files(), ...named])].sort()) {
     const name = path.relative(top, file);
     const entry = changed.get(name);
@@ -232,11 +235,16 @@ const chooseFiles = async (
       : ({ kind: 'unsure', why: OUTSIDE } as const);
     if (whose.kind === 'unsure') excluded.set(name, whose.why);
     else if (!(await head.isStagedAs(whose.states))) excluded.set(name, BEFORE);
+    else if (!whose.mayBeStaged && !(await head.isStagedAs([]))) staged.push(file);
     else ours.set(name, whose.during);
   }
-  await observer.settle(clean);
-  const filtered = ours.size === 0 ? new Set() : await askFiltered(repository, [...ours.keys()]);
-  for (const name of ours.keys()) if (filtered.has(name)) excluded.set(name, FILTERED);
+  for (const file of staged) excluded.set(path.relative(top, file), STAGED);
+  await observer.settle([...clean, ...staged]);
+  // of a filtered file nobody can tell whether HEAD has its content
+  const unlike = [...excluded].flatMap(([name, why]) => (why === BEFORE ? [name] : []));
+  const asked = [...ours.keys(), ...unlike];
+  const filtered = asked.length === 0 ? new Set() : await askFiltered(repository, asked);
+  for (const name of asked) if (filtered.has(name)) excluded.set(name, FILTERED);
   const names = [...ours.keys()].filter((name) => !excluded.has(name));
   return { names, during: names.filter((name) => ours.get(name)), excluded };
 };
@@ -322,10 +330,12 @@ class HeadFile {
     return hash(isLong ? 'sha256' : 'sha1', object);
   }
 
-  /** Whether git stores the content as that object, with other line endings. */
+  /** Whether git stores the content as that object: line ends, `$Id$` and encodings may differ. */
   async #isConverted(state: FileState, object: string): Promise<boolean> {
     const bytes = state.kind === 'file' ? await this.#content(state.sha256) : null;
-    if (bytes?.includes('\r\n') !== true) return false;
+    if (bytes === null) return false;
+    if (!bytes.includes('\r\n') && !bytes.includes('$Id') && isUtf8(bytes) && !bytes.includes(0))
+      return false;
     const file = path.join(this.#repository.scratch, 'converted');
     await writeFile(file, bytes);
     const filters = await askFiltered(this.#repository, [this.#name]);

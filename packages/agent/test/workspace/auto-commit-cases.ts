@@ -197,6 +197,26 @@ export const rows: readonly Row[] = [
     committed: ['M\ta', 'A\tnew'],
   },
   {
+    title: 'what was staged while a command ran that can stage nothing is the user’s',
+    when: [
+      [{ command: 'echo x >> a; echo user >> b; git add b', byWords: 'readsGit' }],
+      [{ command: 'git add a' }],
+    ],
+    status: ['M  b'],
+  },
+  {
+    title: 'the same of a new file, where a call before has staged',
+    kind: 'what was staged while a command ran that can stage nothing is the user’s',
+    when: [
+      [{ command: 'echo y > staged; git add staged' }],
+      [{ command: 'echo x >> a; echo user > new; git add new', byWords: 'readsGit' }],
+    ],
+    committed: ['M\ta'],
+    status: ['A  new'],
+    note: notCommitted('new', 'somebody else staged it'),
+    warning: notCommitted('new', 'somebody else staged it'),
+  },
+  {
     title: 'a commit that the agent takes back is not made again',
     kind: 'taken back',
     given: 'echo x >> a; git commit -qam more',

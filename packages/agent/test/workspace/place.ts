@@ -114,15 +114,17 @@ export const wrapGit = async (place: Place, script: string): Promise<Environment
  * What happens in one call; `unasked`: the phases are not told of it, as of a failure where only calls that end ok count;
  * `cancelled`: the turn ends with it.
  */
-export type Deed = (
-  | { readonly command: string }
-  | { readonly edit: string; readonly text: string }
-) & {
-  readonly unasked?: true;
-  readonly cancelled?: true;
-  /** Somebody else does it, while the agent's next call waits for an answer. */
-  readonly outside?: true;
-};
+export type Deed =
+  /** `byWords`: its words do not change git folders, so a sandbox would hold what it does there. */
+  (
+    | { readonly command: string; readonly byWords?: 'readsGit' }
+    | { readonly edit: string; readonly text: string }
+  ) & {
+    readonly unasked?: true;
+    readonly cancelled?: true;
+    /** Somebody else does it, while the agent's next call waits for an answer. */
+    readonly outside?: true;
+  };
 
 /** A session at a place: calls and phases are run as the runtime runs them. */
 export type Session = {
@@ -220,7 +222,10 @@ export const makeSession = (
             callId: `call-${calls}`,
             tool: 'bash',
             traits,
-            facts: { paths: [workspace] },
+            facts: {
+              paths: [workspace],
+              ...(deed.byWords === undefined ? {} : { shell: { commands: [], unclear: null } }),
+            },
           });
     await hooks.before(call, settings);
     await checkpoints?.before(call);

@@ -461,6 +461,29 @@ test('control: nothing is said of uncommitted text that stays, is committed, or 
   }
 });
 
+/** What makes git store a file in other bytes, and the file. */
+const conversions: readonly (readonly [attributes: string, text: string])[] = [
+  ['text eol=crlf', 'one\r\ntwo\r\n'],
+  ['filter=upper', 'one\n'],
+  ['ident', '$Id: 1$\n'],
+];
+
+for (const [attributes, text] of conversions)
+  test(`control: nothing is said of committed text where git has ${attributes}`, async (t) => {
+    const folder = makeFolder(t, { '.gitattributes': `a ${attributes}\n`, keep: 'x\n' });
+    folder.git('config', 'filter.upper.clean', 'tr a-z A-Z');
+    folder.write('a', text);
+    folder.git('add', 'a');
+    folder.git('commit', '-qm', 'a');
+    await folder.rest();
+    folder.git('update-index', '--really-refresh');
+    const session = folder.session('one');
+    assert.equal(await session.bash('rm a', () => folder.remove('a')), '');
+    await session.end();
+    await session.rewind();
+    assert.equal(folder.read('a'), text);
+  });
+
 test('control: nothing is said of text that the session wrote itself', async (t) => {
   const folder = makeFolder(t, { 'src/a': 'one\n' });
   await folder.rest();

@@ -73,6 +73,7 @@ export class CallBatch {
   #commandsFromMs: number | undefined;
   /** The process that made the calls was killed. */
   readonly isKilled: boolean;
+  #readsGit = true;
 
   constructor(git: GitState | null, fromMs = Date.now(), isKilled = false) {
     this.git = git;
@@ -93,6 +94,16 @@ export class CallBatch {
     for (const [name, known] of record.known) batch.before.set(name, known); // the last is the oldest
     batch.name([...batch.before.keys()], true);
     return batch;
+  }
+
+  /** Whether none of its calls may change git folders. What a killed process did is not known. */
+  get readsGit(): boolean {
+    return this.#readsGit && !this.isKilled;
+  }
+
+  /** A call that may change git folders begins. */
+  noteGitWriter(): void {
+    this.#readsGit = false;
   }
 
   /** When commands ran, or may have run. */

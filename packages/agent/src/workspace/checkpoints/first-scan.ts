@@ -34,13 +34,18 @@ export const scanFirst = async (
   for (const [name, entry] of await looks.scan(listing)) {
     if (known.has(name) || except.has(name)) continue;
     // a file that changed since git looked may differ from git's blob
-    const blob = entry.changedAtMs < listedAtMs ? listing.clean?.get(name) : undefined;
+    const isAsListed = entry.changedAtMs < listedAtMs;
+    const blob = isAsListed ? listing.clean?.get(name) : undefined;
     if (blob !== undefined) {
       known.noteClean(name, entry, blob);
       continue;
     }
     if (++copied % SLICE === 0) await nextTurn();
-    const content = await known.noteFirst(name, entry);
+    const content = await known.noteFirst(
+      name,
+      entry,
+      isAsListed && listing.converted?.has(name) === true ? 'committed' : 'users',
+    );
     if (content.kind !== 'notKept') continue;
     if (content.why === TOO_LARGE) tooLarge.push(showName(name));
     else notKept.set(content.why, 1 + (notKept.get(content.why) ?? 0));

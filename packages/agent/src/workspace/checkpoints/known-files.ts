@@ -159,8 +159,15 @@ export class KnownFiles {
     this.set(name, { entry, content: { kind: 'git', blob } });
   }
 
-  /** At the first scan: any other one, which is copied as long as there is room. */
-  async noteFirst(name: string, entry: FileEntry): Promise<KnownContent> {
+  /**
+   * At the first scan: any other one, which is copied as long as there is room. `text`: whose it
+   * is, if git has the file in other bytes.
+   */
+  async noteFirst(
+    name: string,
+    entry: FileEntry,
+    text: 'committed' | 'users',
+  ): Promise<KnownContent> {
     const copies = this.#copies;
     const isCopied = entry.kind === 'file' && entry.bytes <= FILE_BYTES_MAX;
     let known: Known;
@@ -171,7 +178,8 @@ export class KnownFiles {
       copies.files += 1;
       copies.bytes += entry.bytes;
     }
-    this.set(name, known);
+    const { isUsers: _, ...committed } = known;
+    this.set(name, text === 'committed' ? committed : known);
     return known.content;
   }
 

@@ -77,6 +77,8 @@ export type Manifest = {
    * changed: contents may come from there, so auto-commit leaves what commands changed alone.
    */
   readonly mixed?: true;
+  /** None of its calls may change git folders, so what was staged meanwhile is somebody else's. */
+  readonly readsGit?: true;
   /**
    * Its calls are those of a killed process. True: a command ran when it was killed; false: none
    * did.

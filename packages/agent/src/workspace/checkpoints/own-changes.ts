@@ -46,10 +46,15 @@ export type Observation = {
 
 /**
  * `during`: a command ran while the file changed, so others may have changed it too. `states`:
- * after and before each change, the last one first.
+ * after and before each change, the last one first. `mayBeStaged`: a call since may have staged it.
  */
 export type Whose =
-  | { readonly kind: 'ours'; readonly during: boolean; readonly states: readonly FileState[] }
+  | {
+      readonly kind: 'ours';
+      readonly during: boolean;
+      readonly states: readonly FileState[];
+      readonly mayBeStaged: boolean;
+    }
   | { readonly kind: 'unsure'; readonly why: string };
 
 const unsureBecause = (why: string): Whose => ({ kind: 'unsure', why });
@@ -94,6 +99,8 @@ export class OwnChanges {
   #count = 0;
   /** The last checkpoint of a call that was cut off and may have changed something. */
   #cutAt = -1;
+  /** The last checkpoint of calls that may have changed git folders. */
+  #gitWriterAt = -1;
 
   /** `earlier`: what is copied. */
   constructor(workspace: string, earlier?: OwnChanges) {
@@ -102,6 +109,7 @@ export class OwnChanges {
     this.#changes = new Map(earlier.#changes);
     this.#count = earlier.#count;
     this.#cutAt = earlier.#cutAt;
+    this.#gitWriterAt = earlier.#gitWriterAt;
   }
 
   /** How many checkpoints were added. */
@@ -119,6 +127,7 @@ export class OwnChanges {
       this.#changes.set(change.path, [...earlier, seen]);
     }
     this.settle(manifest.settled ?? []);
+    if (manifest.by === 'agent' && manifest.readsGit === undefined) this.#gitWriterAt = at;
     // true: a command ran when the process was killed
     if (manifest.killed && manifest.changes.some(({ unsure }) => unsure)) this.#cutAt = at;
   }
@@ -167,7 +176,9 @@ export class OwnChanges {
       during ||= change.origin === 'commands';
       states.push(change.after, change.before);
       if (await isCommitted(change.before))
-        return change.at <= this.#cutAt ? unsureBecause(CUT) : { kind: 'ours', during, states };
+        return change.at <= this.#cutAt
+          ? unsureBecause(CUT)
+          : { kind: 'ours', during, states, mayBeStaged: change.at <= this.#gitWriterAt };
       next = change.before;
     }
     return unsureBecause(states.length === 0 ? UNRECORDED : BEFORE);

@@ -29,6 +29,7 @@ import { attempt } from '../../platform/attempt.js';
 import { isWithin } from '../../platform/files.js';
 import { cut } from '../../platform/text.js';
 import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
+import { repositoryAccess } from '../../policy/repository-access.js';
 import type {
   Checkpoints,
   DescribedCheckpoints,
@@ -202,11 +203,20 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const batch = this.#batch;
       for (const name of names) batch.noteBefore(name, this.#known.get(name) ?? null);
       batch.name(names, isTool);
+      if (this.#mayStage(call)) batch.noteGitWriter();
       if (!isTool) batch.begin(call?.callId ?? null);
       else if (this.#place.hasHooks) batch.expectHooks(call.callId);
       // 5. the next process knows of it; a command of the user needs no record
       if (call !== null) await this.#writeRecord(batch);
     });
+  }
+
+  /** Whether a call may change git folders. Null: a command of the user. */
+  #mayStage(call: JudgedCall | null): boolean {
+    if (call === null || this.#place.hasHooks === true) return true;
+    const { shell, needs } = call.facts;
+    if (namesItsFiles(call)) return false;
+    return shell === undefined || needs !== undefined || repositoryAccess(shell, needs) !== 'read';
   }
 
   get #isQuick(): boolean {
@@ -320,6 +330,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
         refs: refs.changes,
         ran: { fromMs: alsoRan === 'jobs' ? this.#takenAtMs : batch.fromMs, toMs },
         ...(refs.isMixed ? { mixed: true } : {}),
+        ...(batch.readsGit ? { readsGit: true } : {}),
         ...(batch.isKilled ? { killed: batch.hasOpenCommand } : {}),
       });
       this.#batch = null;
@@ -548,6 +559,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       changes: batch.changes,
       ran: { fromMs: batch.fromMs, toMs: Date.now() },
       ...(isMixed ? { mixed: true } : {}),
+      ...(batch.readsGit ? { readsGit: true } : {}),
       settled: [...this.#settled],
     };
   }

@@ -40,6 +40,8 @@ export type Listing = {
   readonly names: ReadonlySet<string>;
   /** Files that equal their blob of the index, with the blob; null: not asked, or no repository. */
   readonly clean: ReadonlyMap<string, string> | null;
+  /** Files without changes that git stores in other bytes. Absent: not asked. */
+  readonly converted?: ReadonlySet<string>;
   /** Why some files are not in `names`; null: all are. */
   readonly limit: string | null;
 };
@@ -325,20 +327,22 @@ export class WorkspaceLister {
         if (line.startsWith('H 100') && line.endsWith(' 0\t', start) && wantsClean)
           clean.set(name, line.slice('H 100644 '.length, start - ' 0\t'.length));
       }
-    if (wantsClean) await this.#dropChanged(repository, names, clean, scope);
-    return { names, clean: wantsClean ? clean : null, limit: null };
+    if (!wantsClean) return { names, clean: null, limit: null };
+    const converted = await this.#dropChanged(repository, names, clean, scope);
+    return { names, clean, converted, limit: null };
   }
 
-  /** Drops files whose bytes may not be those of their blob in the index. */
+  /**
+   * Drops files whose bytes may not be those of their blob in the index. Returns those of them
+   * that are unchanged all the same.
+   */
   async #dropChanged(
     repository: Repository,
     names: ReadonlySet<string>,
     clean: Map<string, string>,
     scope: readonly string[],
-  ): Promise<void> {
+  ): Promise<ReadonlySet<string>> {
     const conversion = findConversion(repository, this.#place, names);
-    // git's blobs may then hold other bytes than clean files
-    if (conversion === 'any') return clean.clear();
     const prefix = toName(path.relative(repository.top, this.#place.workspace));
     const words = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=no'];
     for (const line of split(await readGit(repository, [...words, ...scope]))) {
@@ -346,7 +350,11 @@ export class WorkspaceLister {
       // the second letter: how the file differs from the index
       if (name !== null && line[1] !== ' ') clean.delete(name);
     }
+    const unchanged = new Set(clean.keys());
+    // git's blobs may then hold other bytes than clean files
+    if (conversion === 'any') clean.clear();
     if (conversion === 'lineEnds') await this.#dropConverted(repository, clean);
+    return new Set([...unchanged].filter((name) => !clean.has(name)));
   }
 
   /** Drops files that git stores with other line ends, which shows in their size. */
