@@ -155,7 +155,7 @@ export class AutoCommitter {
     return {
       ...QUIET,
       commits: reported === undefined ? [] : [reported.commit],
-      dirty: snapshot.changed.size > (reported?.files ?? 0),
+      dirty: snapshot.changed.size + snapshot.unnameable.size > (reported?.files ?? 0),
       note: lines.length === 0 ? '' : `[auto-commit] ${lines.join('\n')}`,
       warning: [this.#watch.unlessRepeated(failure), ...sentences]
         .filter((line) => line !== '')
@@ -199,13 +199,14 @@ type ChosenFiles = {
 const INSIDE = 'it belongs to a repository inside this one';
 const OUTSIDE = 'it is outside the workspace, so no checkpoint has it';
 const FILTERED = 'a filter of the repository would have to run for it';
+const UNNAMEABLE = 'its name is no UTF-8';
 const STAGED = 'somebody else staged it';
 const TOO_LARGE = `it is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB`;
 
 /** The agent's files that can be committed. Those without uncommitted changes are settled. */
 const chooseFiles = async (
   repository: Repository,
-  { top, changed }: WorktreeSnapshot,
+  { top, changed, unnameable }: WorktreeSnapshot,
   { calls, reports, workspace }: HookContext,
   observer: WorkspaceObserver,
 ): Promise<ChosenFiles> => {
@@ -237,6 +238,10 @@ const chooseFiles = async (
     else if (!(await head.isStagedAs(whose.states))) excluded.set(name, BEFORE);
     else if (!whose.mayBeStaged && !(await head.isStagedAs([]))) staged.push(file);
     else ours.set(name, whose.during);
+  }
+  for (const file of changes.unnameable()) {
+    const name = path.relative(top, file);
+    if (unnameable.has(name)) excluded.set(name, UNNAMEABLE);
   }
   for (const file of staged) excluded.set(path.relative(top, file), STAGED);
   await observer.settle([...clean, ...staged]);

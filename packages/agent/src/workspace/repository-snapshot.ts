@@ -58,7 +58,11 @@ export type ChangedFile = {
   readonly stamp: Stamp;
 };
 
-export type WorktreeSnapshot = Refs & { readonly changed: ReadonlyMap<string, ChangedFile> };
+export type WorktreeSnapshot = Refs & {
+  readonly changed: ReadonlyMap<string, ChangedFile>;
+  /** Changed files whose names are no UTF-8, as they are shown. */
+  readonly unnameable: ReadonlySet<string>;
+};
 
 export const isSameHead = (one: Head, other: Head): boolean =>
   one.branch === other.branch && one.hash === other.hash;
@@ -104,7 +108,7 @@ export const takeSnapshot = async (
     repository.ask([...STATUS, '--untracked-files=all', '--ignore-submodules=all']),
     refs === null ? askTips(repository) : Promise.resolve(refs),
   ]);
-  const { head, files } = parseStatus(status);
+  const { head, files, unnameable } = parseStatus(status);
   if (files.length > FILES_MAX) {
     throw new ProgramFailure(
       'tooMuch',
@@ -118,7 +122,7 @@ export const takeSnapshot = async (
     const committed = changed.get(name)?.committed ?? file.committed;
     changed.set(name, { ...file, committed, stamp: takeStamp(path.join(top, name)) });
   }
-  return { top, gitFolder, head, tips, remoteTips, stash, changed };
+  return { top, gitFolder, head, tips, remoteTips, stash, changed, unnameable };
 };
 
 const ABSENT: Stamp = 'absent';
@@ -156,15 +160,17 @@ const HEADER = /^# branch\.(oid|head) (.*)$/s;
 const parseStatus = (output: string) => {
   const head: { -readonly [Key in keyof Head]: Head[Key] } = { hash: null, branch: null };
   const files: StatusEntry[] = [];
+  const unnameable = new Set<string>();
   for (const record of output.split('\0')) {
     const [, field, value = ''] = HEADER.exec(record) ?? [];
     if (field === 'oid') head.hash = value === '(initial)' ? null : value;
     else if (field === 'head') head.branch = value === '(detached)' ? null : value;
     const entry = parseEntry(record);
-    if (entry !== null && !entry.name.endsWith('/') && !entry.name.includes(NOT_UTF8))
-      files.push(entry);
+    if (entry === null || entry.name.endsWith('/')) continue;
+    if (entry.name.includes(NOT_UTF8)) unnameable.add(entry.name);
+    else files.push(entry);
   }
-  return { head, files };
+  return { head, files, unnameable };
 };
 
 /** Stands in a decoded name for bytes that are not UTF-8. */

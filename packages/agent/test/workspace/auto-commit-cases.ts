@@ -65,6 +65,14 @@ export const rows: readonly Row[] = [
     committed: ['D\ta', 'R100\td/in\ta/in', 'A\td'],
   },
   {
+    title: 'a file whose name is no UTF-8 is named, and left alone',
+    when: [[{ command: `echo x >> a; echo x > $'odd\\xff'` }]],
+    committed: ['M\ta'],
+    status: ['?? odd\ufffd'],
+    note: notCommitted('odd\ufffd', 'its name is no UTF-8'),
+    warning: notCommitted('odd\ufffd', 'its name is no UTF-8'),
+  },
+  {
     title: 'names with spaces, quotes, line breaks and letters of all kinds',
     when: [[{ command: `touch -- 'a b' $'new\\nline' '"q"' 'ü中🙂' ':(top)x' '*' '-x' $'t\\tb'` }]],
     committed: [

@@ -143,6 +143,15 @@ export class OwnChanges {
     );
   }
 
+  /** Names of such files that are no UTF-8, as they are shown: nobody can commit them. */
+  unnameable(): readonly string[] {
+    return [...this.#changes].flatMap(([name, changes]) =>
+      this.#toFile(name).length === 0 && changes.some(({ manifest }) => manifest.by === 'agent')
+        ? [path.join(this.#workspace, showName(name))]
+        : [],
+    );
+  }
+
   /** The files that changed in calls that began then or later, each with its state before. */
   since(fromMs: number): ReadonlyMap<string, FileState> {
     const files = new Map<string, FileState>();
