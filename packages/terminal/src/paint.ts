@@ -167,6 +167,10 @@ export const paintDiff = (look: Look, diff: string): readonly Safe[] =>
 
 export const formatCost = (costUsd: number | null): Safe => makeSafe(moneyText(costUsd, 'cents'));
 
+/** A lower bound, in parts of a cent: a call has not reported all that it cost. */
+export const formatCostAtLeast = (costUsd: number | null): Safe =>
+  makeSafe(`${costUsd === null ? '' : 'at least '}${moneyText(costUsd)}`);
+
 export const formatTokens = (count: number): Safe => makeSafe(tokensText(count));
 
 export const formatSeconds = (durationMs: number): Safe => makeSafe(secondsText(durationMs));

@@ -4,6 +4,7 @@ import { llm, waiting } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun } from '../../../../test/kit/agent/random.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
+import { CostGaps } from '../../src/machine/cost-gaps.js';
 import type { Event, On } from '../../src/machine/event.js';
 import {
   addUsage,
@@ -251,6 +252,39 @@ test('only an answer that refuses a request, or a request that was not sent, cos
   assert.ok(!fails({ sent: 'yes' }));
   assert.ok(!fails({ kind: 'rateLimited' }, g.NOW));
   assert.ok(!fails({ sent: 'no' }, g.NOW));
+});
+
+test('a sum is one of at least so much, once a call that is over has not said all', () => {
+  const own = (open: readonly string[], limits: Partial<Limits> = { usd: 'unlimited' }) =>
+    session(limits, { unaccounted: open });
+  const isPartial = (event: Event, after: SessionData, before = own(['req-1'])): boolean => {
+    const gaps = new CostGaps();
+    gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: llm(before) });
+    assert.equal(gaps.areThere, false, 'the request runs');
+    gaps.see({ event, state: waiting(after) });
+    return gaps.areThere;
+  };
+  const failed = (usage: Usage | null, kind: 'unreachable' | 'rateLimited' = 'unreachable') =>
+    ({
+      type: 'LlmFailed',
+      at: g.NOW,
+      requestId: 'req-1',
+      usage,
+      jitter: 0,
+      error: { kind, message: '', retryable: true, retryAfterMs: null },
+    }) as const;
+  const resumed = { type: 'Resumed', at: g.NOW, epoch: 1 } as const;
+  assert.ok(isPartial(failed(null), own(['req-1'])));
+  assert.ok(isPartial(failed(call), own([])));
+  assert.ok(isPartial(resumed, own(['req-1'])));
+  assert.ok(isPartial({ type: 'CancelTurn', at: g.NOW }, own(['req-1'])));
+  assert.ok(!isPartial(failed(null, 'rateLimited'), own(['req-1'])), 'it was refused');
+  assert.ok(!isPartial(failed({ ...call, costUsd: 0 }), own([])), 'the model is free');
+  assert.ok(
+    !isPartial(failed(call), own([]), changeSession(spending(), { unaccounted: ['req-1'] })),
+    'its worst case counts',
+  );
+  assert.ok(!isPartial(failed(null, 'rateLimited'), own(['hook-1'])));
 });
 
 test('a provider is told of that charges more than a request could cost, once', () => {

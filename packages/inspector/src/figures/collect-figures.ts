@@ -5,6 +5,7 @@
  */
 
 import type { Action } from '@pawl/agent/machine/action';
+import { CostGaps } from '@pawl/agent/machine/cost-gaps';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';
 import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
@@ -62,6 +63,7 @@ export class FigureCollector {
   readonly #parent: Header['parent'];
   /** What goes on in `#state`. */
   #activities: readonly Activity[] = [];
+  readonly #costGaps = new CostGaps();
   #hookUsage: UsageTotals = nothingSpent;
   /**
    * Before the first event every session is in the same state, up to its settings, which no figure
@@ -83,6 +85,7 @@ export class FigureCollector {
       this.#noteFirstPiece(step);
       return;
     }
+    this.#costGaps.see(step);
     const held = this.#held;
     this.#held = null;
     // A change of settings waits for the next step: made while the session is opened, it belongs to
@@ -127,6 +130,7 @@ export class FigureCollector {
       states: this.#stateRows(sinceMs),
       gaps: [...this.#gaps],
       usage: this.#state.session.usage,
+      ...(this.#costGaps.areThere ? { costAtLeast: true } : {}),
       spending: [...this.#spending],
       hookUsage: this.#hookUsage,
     };

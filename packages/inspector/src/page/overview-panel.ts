@@ -43,6 +43,7 @@ export const sessionTitle = (history: SessionHistory): string => {
 const sessionFacts = (history: SessionHistory): readonly (readonly [string, string])[] => {
   const { figures, index } = history;
   const { usage, requests, startedAt } = figures;
+  const atLeast = figures.costAtLeast ? 'at least ' : '';
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);
   const estimated =
     usage.estimated === undefined
@@ -51,7 +52,7 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
   const failed = ended.filter(({ end }) => end?.status !== 'ok');
   const share = shareText(getCacheShare(usage));
   return [
-    ['Cost', `${costText(usage.costUsd, usage.unpriced)}${estimated}`],
+    ['Cost', `${atLeast}${costText(usage.costUsd, usage.unpriced)}${estimated}`],
     ['Worked', durationText(getWorkMs(figures))],
     ['Turns, rounds', `${groupDigits(figures.turns)}, ${groupDigits(countRounds(requests))}`],
     ['Calls', `${groupDigits(ended.length)}, ${groupDigits(failed.length)} not ok`],

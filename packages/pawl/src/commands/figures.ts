@@ -34,6 +34,7 @@ import {
   detectLook,
   fitWords,
   formatCost,
+  formatCostAtLeast,
   formatDuration,
   formatTokens,
   type Look,
@@ -459,12 +460,12 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
 };
 
 const timeSummary = (figures: SessionFigures): Safe => {
-  const { elapsedMs, turns, usage, clockSetBack } = figures;
+  const { elapsedMs, turns, usage, costAtLeast, clockSetBack } = figures;
   const share = getCacheShare(usage);
   const parts = [
     makeSafe(plural(turns, 'turn')),
     safe`${formatDuration(getWorkMs(figures))} of work in ${formatDuration(elapsedMs)}`,
-    formatTotal(usage),
+    formatTotal(usage, costAtLeast),
     formatUsage(usage),
     ...(share === null ? [] : [safe`cache share ${makeSafe(shareText(share))}`]),
     ...(clockSetBack === 0
@@ -514,10 +515,14 @@ export const showTime = async (
 
 // Figures as text: durations, shares, dollars, and tables that fit the window.
 
-/** Dollars of sums, at most so many where some are estimated; the unpriced calls are named. */
-const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals): Safe => {
+/**
+ * Dollars of sums: at most so many where some are estimated, at least where some broke off; the
+ * unpriced calls are named.
+ */
+const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals, costAtLeast = false): Safe => {
   const cost = formatCost(costUsd);
-  const known = estimated === undefined ? cost : safe`at most ${cost}`;
+  const most = estimated === undefined ? cost : safe`at most ${cost}`;
+  const known = costAtLeast ? formatCostAtLeast(costUsd) : most;
   if (unpriced === 0) return known;
   return safe`${known} and ${makeSafe(plural(unpriced, 'call'))} of unknown price`;
 };

@@ -11,6 +11,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Action, WarningKind } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
+import { CostGaps } from '@pawl/agent/machine/cost-gaps';
 import { type Limit, type Limits, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -25,6 +26,7 @@ import { aboutPresets } from '@pawl/agent/session/session-settings';
 import {
   detectLook,
   formatCost,
+  formatCostAtLeast,
   formatTokens,
   harmless,
   oneLine,
@@ -73,6 +75,8 @@ export type EndedTurn = {
   readonly state: State | null;
   /** Calls that were denied in this run. */
   readonly denied: number;
+  /** A call of this run may have cost more than the sum says. */
+  readonly costAtLeast?: true;
   /** The JSON that `--json-schema` asks for, once it fits; null otherwise, and without the flag. */
   readonly json: { readonly text: string; readonly value: unknown } | null;
 };
@@ -108,13 +112,15 @@ const jsonOutlet: Outlet = {
   see(stepped) {
     for (const record of stepRecords(stepped)) writeRecord(record);
   },
-  end({ ending, state, denied, json }, sessionId) {
+  end({ ending, state, denied, json, costAtLeast }, sessionId) {
     if (ending.reason === SCHEMA_UNSATISFIED) printLine(harmless(`pawl: ${ending.message}`));
     writeRecord(
       resultRecord(
         ending,
         state === null ? '' : resultText(state),
-        state === null || sessionId === null ? null : { sessionId, state },
+        state === null || sessionId === null
+          ? null
+          : { sessionId, state, ...(costAtLeast ? { costAtLeast } : {}) },
         { denied, ...(json === null ? {} : { structuredOutput: json.value }) },
       ),
     );
@@ -145,7 +151,7 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
         if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
     },
-    end({ ending, state, denied, json }, sessionId) {
+    end({ ending, state, denied, json, costAtLeast }, sessionId) {
       if (NOT_IN_STEPS.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
       else if (ending.advice !== undefined) printLine(harmless(`pawl: ${ending.advice}`));
       const answer = state === null || jsonSchema !== undefined ? '' : resultText(state);
@@ -153,9 +159,11 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
       if (!watched || state === null || sessionId === null) return;
       const { usage } = state.session;
+      const known = knownCostUsd(state);
+      const cost = costAtLeast ? formatCostAtLeast(known) : formatCost(known);
       const refused = denied === 0 ? '' : ` · ${plural(denied, 'call')} denied`;
       printLine(
-        safe`session ${makeSafe(sessionId)} · ${formatTokens(totalTokens(usage))} tokens · ${formatCost(knownCostUsd(state))}${makeSafe(refused)}`,
+        safe`session ${makeSafe(sessionId)} · ${formatTokens(totalTokens(usage))} tokens · ${cost}${makeSafe(refused)}`,
       );
     },
   };
@@ -396,11 +404,13 @@ const runTurn = async (
 ): Promise<Turn> => {
   const { session, settings } = opened;
   const denials = createDenials(settings.workspace);
+  const gaps = new CostGaps();
   let last: State | null = null;
   let warning: Warning | null = null;
   const unwatch = steps.subscribe((stepped) => {
     last = stepped.state;
     denials.see(stepped);
+    gaps.see(stepped);
     for (const action of stepped.actions) {
       if (action.type === 'SendLlmRequest') warning = null;
       if (action.type === 'DisplayWarning' && action.kind in warnedReasons) warning = action;
@@ -432,7 +442,13 @@ const runTurn = async (
   const ending =
     run.early ?? (warning === null ? rested : endingWithWarning(rested, warning, json));
   const denied = denials.count();
-  return { state, denied, json, ending: endingWithDenials(ending, denials, session.id, failOn) };
+  return {
+    state,
+    denied,
+    json,
+    ...(gaps.areThere ? { costAtLeast: true } : {}),
+    ending: endingWithDenials(ending, denials, session.id, failOn),
+  };
 };
 
 /**

@@ -300,6 +300,8 @@ export const recordSchema = variant('type', [
     usage: nullable(usage),
     /** null if the price of any call is unknown. */
     costUsd: nullable(number()),
+    /** Not of `pawl ask`: a call broke off before it reported all of its usage. */
+    costAtLeast: exactOptional(literal(true)),
     /** `pawl ask` only: counts of the prompts that its programs sent to models, by result. */
     pieces: exactOptional(
       strictObject({

@@ -247,11 +247,15 @@ export const stateRecord = (
     state: edges.at(-1)?.to ?? '',
   }) as const;
 
-/** What an ended session or run used; `costUsd` is null if the price of any call is unknown. */
+/**
+ * What an ended session or run used; `costUsd` is null if the price of any call is unknown.
+ * `costAtLeast`: a call has not reported all of its usage.
+ */
 type Spent = {
   readonly sessionId: string;
   readonly usage: Omit<Usage, 'costUsd'>;
   readonly costUsd: number | null;
+  readonly costAtLeast?: true;
 };
 
 type ResultRecord = Extract<JsonRecord, { readonly type: 'result' }>;
@@ -260,7 +264,11 @@ type ResultRecord = Extract<JsonRecord, { readonly type: 'result' }>;
 export const resultRecord = (
   ending: ExitEnding,
   text: string,
-  session: { readonly sessionId: string; readonly state: State } | null,
+  session: {
+    readonly sessionId: string;
+    readonly state: State;
+    readonly costAtLeast?: true;
+  } | null,
   more: Pick<ResultRecord, 'denied' | 'structuredOutput'>,
 ): JsonRecord => ({
   ...endRecord(
@@ -272,6 +280,7 @@ export const resultRecord = (
           sessionId: session.sessionId,
           usage: session.state.session.usage,
           costUsd: knownCostUsd(session.state),
+          ...(session.costAtLeast ? { costAtLeast: true } : {}),
         },
   ),
   ...more,
@@ -289,4 +298,5 @@ export const endRecord = (ending: ExitEnding, text: string, spent: Spent | null)
     sessionId: spent?.sessionId ?? null,
     usage: spent === null ? null : tokenCounts(spent.usage),
     costUsd: spent?.costUsd ?? null,
+    ...(spent?.costAtLeast === undefined ? {} : { costAtLeast: true as const }),
   }) as const;

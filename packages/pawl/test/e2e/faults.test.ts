@@ -312,11 +312,15 @@ for (const end of ['cut', 'clean', 'unstopped', 'silent'] as const) {
       [{ type: 'message', parts: [text('Half a rep')], end }, message(text('The whole reply.'))],
       { PAWL_SILENCE_MS: '400' },
     );
-    const ended = await runInProcess(place, ['-p', 'go']);
+    const ended = await runInProcess(place, ['-p', 'go', '--json']);
     expectCode(ended, 0);
-    assert.equal(ended.stdout, 'The whole reply.\n');
+    const result = readRecords(ended.stdout).at(-1);
+    assert.ok(result?.type === 'result' && result.text === 'The whole reply.');
+    assert.equal(result.costAtLeast, true, 'the half reply cost something, too');
     assert.equal(place.server.requests.length, 2);
     expectValid(place.server);
+    const shown = await runInProcess(place, ['show', sessionOf(place), '--time']);
+    assert.match(shown.stdout, / · at least \$/);
   });
 }
 
