@@ -4,10 +4,10 @@ import { llm, waiting } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun } from '../../../../test/kit/agent/random.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
-import { CostGaps } from '../../src/machine/cost-gaps.js';
 import type { Event, On } from '../../src/machine/event.js';
 import {
   addUsage,
+  CostGaps,
   costsNothing,
   countHookUsage,
   countReported,

@@ -5,10 +5,9 @@
  */
 
 import type { Action } from '@pawl/agent/machine/action';
-import { CostGaps } from '@pawl/agent/machine/cost-gaps';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';
-import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
+import { addUsage, CostGaps, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
 import {
   defaultSettings,
   nothingSpent,
