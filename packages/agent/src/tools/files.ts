@@ -440,7 +440,8 @@ const exchange = async (
 
 /**
  * The usual name of the temporary file. It follows from the content, so that a call that runs again
- * after a crash removes the file that it left. File systems limit the bytes of a name, not its characters.
+ * after a crash removes the file that it left. File systems limit the bytes of a name, not its
+ * characters.
  */
 const temporaryName = (name: string, bytes: Uint8Array): string =>
   `.${Buffer.from(name).toString('utf8', 0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
