@@ -85,11 +85,14 @@ export const EVERYDAY: readonly Case[] = [
       {
         level,
         command:
+          // the next command finds the folder of the clone, without a repository in it
+          'mkdir copy; until [ -e seen ]; do sleep 0.02; done; ' +
           "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=filter.slow.smudge GIT_CONFIG_VALUE_0='until [ -e ../go ]; do sleep 0.02; done; cat'; " +
           'git clone -q . copy; touch made; exec sleep 60',
         holds: true,
       },
-      { level, command: 'until [ -e copy/.vscode/tasks.json ]; do sleep 0.02; done' },
+      { level, command: 'until [ -e copy ]; do sleep 0.02; done' },
+      { level, command: 'touch seen; until [ -e copy/.vscode/tasks.json ]; do sleep 0.02; done' },
       { level, command: 'touch go; until [ -e made ]; do sleep 0.02; done' },
       { level, command: 'cd copy && [ -z "$(git status --short)" ] && echo DONE' },
     ],

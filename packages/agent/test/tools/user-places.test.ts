@@ -33,7 +33,6 @@ const LINKS = {
   '.local/state/pawl': 'dotfiles/current/state',
   '.cache/pawl': 'dotfiles/cache',
   '.ssh': 'dotfiles/ssh',
-  '.netrc': 'dotfiles/netrc',
   '.aws': 'dotfiles/missing/aws',
   'dotfiles/pawl/skills': 'dotfiles/shared/skills',
   'dotfiles/pawl/AGENTS.md': 'dotfiles/shared/rules.md',
@@ -51,6 +50,7 @@ before(() => {
   symlinkSync('real', at('home/dotfiles/current'));
   for (const [link, target] of Object.entries(LINKS))
     symlinkSync(at('home', target), at('home', link));
+  symlinkSync('../home/./dotfiles//netrc', at('home/.netrc'));
 });
 after(() => {
   setVariables(Object.fromEntries(kept));

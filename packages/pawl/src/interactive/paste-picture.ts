@@ -72,7 +72,7 @@ export const pastePicture = async (
 // Reading the clipboard with the first program that is installed. Only that one is tried: the
 // clipboard of macOS and those of displays may differ, and the first is the user's.
 
-const DEADLINE_MS = 3_000;
+const DEADLINE_MS = 10_000;
 /**
  * Larger than any picture that models accept, so that the message can say what is wrong with the
  * picture.

@@ -181,7 +181,7 @@ export class ProtectedFiles {
   readonly #unfinished = new Set<string>();
   /** What could not be moved away, with the time of its change in ms: it is not accepted. */
   readonly #unmoved = new Map<string, number>();
-  /** Folders that existed before the running commands; null: unknown. */
+  /** Folders that existed before the first of the running commands; null: unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
   /** The git folder of the workspace if it lies elsewhere. */
   #repository: string | null = null;
@@ -208,11 +208,16 @@ export class ProtectedFiles {
   scanBefore(repository: string | null): Scan {
     this.#repository = repository;
     this.#releaseInterrupted();
-    if (!this.#isIdle) this.#judge('unfinished');
-    const scan = this.#isIdle ? this.acceptAll() : this.#scan.look(this.#repository);
+    if (!this.#isIdle) {
+      this.#judge('unfinished');
+      const scan = this.#scan.look(this.#repository);
+      this.#foldersBefore ??= scan.folders; // of a killed session nothing is known
+      return scan;
+    }
+    const scan = this.acceptAll();
     this.#foldersBefore = scan.folders;
     // The frontier: folders that the quick scan does not enter.
-    if (this.#isIdle) this.#walk.walkFirst(scan.frontier);
+    this.#walk.walkFirst(scan.frontier);
     return scan;
   }
 

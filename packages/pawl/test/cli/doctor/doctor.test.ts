@@ -303,10 +303,18 @@ test('asking a server that answers finds nothing, and nobody is asked without --
 
 test('a server that takes a request and stays silent is told, and asked once', async (context) => {
   const { world } = makePlace(context);
-  const { timeout } = AbortSignal;
-  context.mock.method(AbortSignal, 'timeout', () => timeout.call(AbortSignal, 300));
+  const waits: AbortController[] = [];
+  context.mock.method(AbortSignal, 'timeout', () => {
+    const wait = new AbortController();
+    waits.push(wait);
+    return wait.signal;
+  });
   let asked = 0;
-  const server = http.createServer(() => void asked++);
+  // a wait ends as soon as the request is there
+  const server = http.createServer(() => {
+    asked++;
+    for (const wait of waits) wait.abort(new DOMException('too late', 'TimeoutError'));
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   context.after(() => server.close().closeAllConnections());
   const { port } = server.address() as AddressInfo; // a server that listens at a port
