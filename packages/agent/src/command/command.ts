@@ -39,6 +39,7 @@ import {
   endMarked,
   endTree,
   killNow,
+  type Leftovers,
   type ProcessFamily,
   type ProcessRoot,
 } from './end-processes.js';
@@ -88,9 +89,8 @@ export type CommandEnd = {
   readonly durationMs: number;
   /**
    * `ended`: leftover processes were ended. `detached`: one is outside the group and still runs.
-   * `unseen`: the system does not tell whether there are any.
    */
-  readonly leftovers: 'none' | 'ended' | 'detached' | 'unseen';
+  readonly leftovers: Leftovers | 'detached';
   /** Lines for the model about files that the sandbox has put aside. */
   readonly notes: readonly string[];
 };
@@ -264,7 +264,8 @@ export class Command {
     if (root === null) {
       // Its processes can't be seen from here. With its fence they have all ended.
       if (!isFound) return 'none';
-      return (!isFenced && (await endMarked(marker))) || leftBehind ? 'ended' : 'none';
+      const leftovers = isFenced ? 'none' : await endMarked(marker);
+      return leftovers === 'none' && leftBehind ? 'ended' : leftovers;
     }
     if (asked !== null || killed !== null) {
       return (await (killed ?? endTree(root, asked ?? undefined))) ? 'none' : 'unseen';
@@ -273,8 +274,8 @@ export class Command {
       if (!leftBehind) return 'none';
       return (await endTree(root)) ? 'ended' : 'unseen';
     }
-    if (await endLeftovers(root)) return 'ended';
-    return heldOpen ? 'detached' : 'none';
+    const leftovers = await endLeftovers(root);
+    return leftovers === 'none' && heldOpen ? 'detached' : leftovers;
   }
 
   #end(

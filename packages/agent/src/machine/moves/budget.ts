@@ -372,7 +372,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   cacheReadTokens: total.cacheReadTokens + usage.cacheReadTokens,
   cacheWriteTokens: total.cacheWriteTokens + usage.cacheWriteTokens,
   costUsd: total.costUsd + (usage.costUsd ?? 0),
-  unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
+  unpriced: total.unpriced + (usage.unpriced ?? 0) + (usage.costUsd === null ? 1 : 0),
   ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
 });
 
