@@ -10,13 +10,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   castFaults,
   commentFaults,
-  sequenceFaults,
   typeNameFaults,
   vagueWordFaults,
   wordFaults,
 } from './tidy/code.js';
+import { outputFaults } from './tidy/output.js';
 import { type Fault, parse } from './tidy/source.js';
 import { fileNameFaults, textFaults } from './tidy/texts.js';
+import { toolNameFaults } from './tidy/tool-names.js';
 import {
   circleFaults,
   exportFaults,
@@ -74,7 +75,8 @@ export const tidy = (texts: ReadonlyMap<string, string>): readonly Fault[] => {
     ...exportFaults(all, manifests),
     ...circleFaults(inPackages, manifests),
     ...smallFileFaults(inPackages, manifests),
-    ...inPackages.flatMap(sequenceFaults),
+    ...inPackages.flatMap(toolNameFaults),
+    ...inPackages.flatMap(outputFaults),
     ...inPackages.flatMap(castFaults),
     ...sources.flatMap(wordFaults),
     ...all.flatMap(commentFaults),

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import type { EnginePackage } from '../../packages/pawl/src/commands/serve-engine.js';
+import type { EnginePackage } from '../../packages/pawl/src/commands/serve-engine-package.js';
 import {
   bin,
   expectCode,

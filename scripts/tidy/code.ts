@@ -1,6 +1,6 @@
 /**
- * Words that the code of some files must not use, control sequences, casts without a reason, and
- * names of types. What Biome finds by itself is in biome.json.
+ * Words that the code of some files must not use, casts without a reason, and names of types. What
+ * Biome finds by itself is in biome.json.
  */
 
 import { childrenOf, type Fault, type Node, nameOf, type Source } from './source.js';
@@ -10,8 +10,6 @@ type WordRule = {
   readonly except?: ReadonlySet<string>;
   /** Matched against the code without its comments and strings. */
   readonly found: RegExp;
-  /** Matched against the code with its strings. */
-  readonly inStrings?: true;
   readonly text: string;
 };
 
@@ -78,74 +76,7 @@ const CUT_OTHERWISE = new Set([
   'packages/pawl/src/editor/acp-agent.ts',
 ]);
 
-/** The only file that may write to the descriptors 1 and 2. `console` and `fork` are Biome's. */
-const WRITERS = new Set(['packages/terminal/src/write.ts']);
-/** What finds each way around it. Looking at a stream is none. */
-const WRITES: readonly (readonly [what: string, found: RegExp, inStrings?: true])[] = [
-  [
-    'a stream of the process',
-    /(?<!\bdetectLook\(\s*)\bprocess(?:\.std(?:out|err)\b|\[)(?![^\]\n]*\]?\.(?:isTTY|columns|rows|on|off|once)\b)/,
-  ],
-  ['a stream of the process', /\{[^;=]*\bstd(?:out|err)\b[^;=]*\} = process\b(?!\.)/],
-  [
-    'a stream of the process',
-    /\bimport \{[^}]*\bstd(?:out|err)\b[^}]*\} from '(?:node:)?process'/,
-    true,
-  ],
-  [
-    'a write to a descriptor of the process',
-    /\b(?:write|append|createWriteStream)\w*\(\s*(?:[12]|'\/dev\/(?:std(?:out|err)|tty|fd\/[12])'|'\/proc\/[^/']+\/fd\/[12]')\s*[,)]/,
-    true,
-  ],
-  ['a stream to a descriptor', /\bfd: [12]\b|\bnew (?:\w+\.)*WriteStream\(/],
-  ['_rawDebug', /\b_rawDebug\(/],
-  [
-    'a child that inherits',
-    /\bstdio: (?:'inherit'|[12]\b|\[(?:[^\]]*, )?(?:'inherit'|[12]\b))/,
-    true,
-  ],
-  ['a child without stdio, which prints errors', /\bexec(?:File)?Sync\((?![^;]*\bstdio: )/],
-];
-
-/** The tools' names. Each stands in its own file, and in builtin-tools.ts. */
-const TOOL_NAMES = ['read', 'list', 'find', 'search', 'edit', 'write', 'bash', 'todo', 'fetch'];
-/** A name that speaks of tools: `tool`, `toolName`, `knownTools`. */
-const TOOL = '\\b(?:tool(?:Name)?|tools|\\w*Tools?)';
-
-/**
- * A tool's name where a tool is meant: compared, as a field, in a switch, in a list. `read` and
- * `write` are words of everyday life elsewhere; 'bash' is none, but as a program.
- */
-const toolRule = (name: string): WordRule => ({
-  files: PACKAGES,
-  except: new Set([
-    'packages/agent/src/tools/builtin-tools.ts',
-    `packages/agent/src/tools/${name}.ts`,
-  ]),
-  found: new RegExp(
-    `'${name}'(?:${[
-      `(?<=${TOOL}(?:\\)? [!=]==|:) '${name}')`,
-      `(?= [!=]== (?:\\w+\\??\\.)*${TOOL}\\b)`,
-      `(?<=\\b(?:const|let) ${TOOL}\\b[^;]*\\[[^;\\]]*'${name}')`,
-      `(?<=\\bswitch \\([\\w.?]*${TOOL}\\) \\{[^}]*case '${name}')`,
-      ...(name === 'bash' ? [`(?<!\\b(?:spawn|exec|find)\\w*\\([^()]*'bash')`] : []),
-    ].join('|')})`,
-  ),
-  inStrings: true,
-  text: `the tool name '${name}' belongs into packages/agent/src/tools/${name}.ts and builtin-tools.ts: ask for a trait`,
-});
-
 const RULES: readonly WordRule[] = [
-  ...WRITES.map(
-    ([what, found, inStrings]): WordRule => ({
-      files: PACKAGES,
-      except: WRITERS,
-      found,
-      ...(inStrings === undefined ? {} : { inStrings }),
-      text: `${what}: everything that is printed goes through packages/terminal/src/write.ts`,
-    }),
-  ),
-  ...TOOL_NAMES.map(toolRule),
   {
     files: PACKAGES,
     found: /\bsysctl -w\b/,
@@ -205,34 +136,18 @@ const RULES: readonly WordRule[] = [
   },
 ];
 
-/** Words that stand where they must not, each line once. For all sources. */
-export const wordFaults = ({ file, code, uncommented, lineOf }: Source): readonly Fault[] =>
-  RULES.filter(({ files, except }) => files.test(file) && !except?.has(file)).flatMap(
-    ({ found, inStrings, text }) => {
-      const everywhere = new RegExp(found.source, `gm${found.flags}`);
-      const places = (inStrings ? uncommented : code).matchAll(everywhere);
-      const lines = new Set([...places].map(({ index }) => lineOf(index)));
-      return [...lines].map((line) => ({ file, line, text }));
-    },
-  );
-
-/** The only files that may compose control sequences. */
-const COMPOSERS = new Set([
-  'packages/terminal/src/paint.ts',
-  'packages/terminal/src/safe-text.ts',
-  'packages/terminal/src/keys.ts', // what comes from the keyboard
-]);
-
-/** Looking for an escape is no sequence; something has to follow it. For the sources of packages. */
-export const sequenceFaults = ({ file, strings, lineOf }: Source): readonly Fault[] =>
-  strings
-    .filter(({ value }) => /\u001b[\s\S]|\u009b[\d?]|[\u0090\u009d]\d/.test(value))
-    .filter(() => !COMPOSERS.has(file))
-    .map(({ start }) => ({
-      file,
-      line: lineOf(start),
-      text: 'a control sequence: those that are sent stand in packages/terminal/src/paint.ts',
-    }));
+/** Words that stand where they must not. For all sources. */
+export const wordFaults = ({ file, code }: Source): readonly Fault[] => {
+  const rules = RULES.filter(({ files, except }) => files.test(file) && !except?.has(file));
+  if (rules.length === 0) return [];
+  return code
+    .split('\n')
+    .flatMap((line, index) =>
+      rules
+        .filter(({ found }) => found.test(line))
+        .map(({ text }) => ({ file, line: index + 1, text })),
+    );
+};
 
 const COLUMNS_MAX = 100;
 

@@ -21,15 +21,15 @@ export type Source = {
   readonly file: string;
   readonly text: string;
   readonly program: Node;
-  /** The text with blanks in place of comments. */
-  readonly uncommented: string;
   /** The text with blanks in place of comments and of what stands in strings. */
   readonly code: string;
-  readonly strings: readonly (Range & { readonly value: string })[];
   readonly imports: readonly Import[];
   readonly comments: readonly { readonly value: string; readonly start: number }[];
   readonly lineOf: (offset: number) => number;
 };
+
+/** A node, its parent, and the field of the parent in which it stands. */
+export type Look = (node: Node, parent: Node | null, field: string) => void;
 
 export const isNode = (value: unknown): value is Node =>
   // Any object can be asked for a field.
@@ -49,11 +49,18 @@ export const childrenOf = (node: Node): readonly Node[] => {
   return found;
 };
 
-/** Shows every node once, parents first. */
-const walk = (node: Node, look: (node: Node) => void): void => {
-  look(node);
-  for (const child of childrenOf(node)) walk(child, look);
+const visit = (node: Node, look: Look, parent: Node | null, field: string): void => {
+  look(node, parent, field);
+  for (const name in node) {
+    const value = node[name];
+    if (Array.isArray(value)) {
+      for (const child of value) if (isNode(child)) visit(child, look, node, name);
+    } else if (isNode(value)) visit(value, look, node, name);
+  }
 };
+
+/** Shows every node once, parents first. */
+export const walk = (top: Node, look: Look): void => visit(top, look, null, '');
 
 /** The text of an identifier, or of a key that is one; undefined of anything else. */
 export const nameOf = (value: unknown): string | undefined =>
@@ -91,26 +98,16 @@ const importsOf = (program: Node): readonly Import[] => {
   return found;
 };
 
-/** What a string or a piece of a template says; null of any other node. */
-const textIn = (node: Node): string | null => {
-  const { value } = node;
-  if (node.type !== 'TemplateElement') return stringOf(node) ?? null;
-  const isText = typeof value === 'object' && value !== null && 'cooked' in value;
-  return isText && typeof value.cooked === 'string' ? value.cooked : '';
-};
+const isText = (node: Node): boolean =>
+  node.type === 'TemplateElement' || (node.type === 'Literal' && typeof node.value === 'string');
 
-/** Strings and the pieces of templates. */
-const stringsOf = (program: Node): Source['strings'] => {
-  const found: (Range & { readonly value: string })[] = [];
+/** The text with blanks in place of comments and of what stands in strings. */
+const blank = (text: string, program: Node, comments: readonly Range[]): string => {
+  const ranges: Range[] = [...comments];
   walk(program, (node) => {
-    const value = textIn(node);
-    if (value !== null) found.push({ value, start: node.start, end: node.end });
+    if (isText(node) && node.end - node.start > 2)
+      ranges.push({ start: node.start + 1, end: node.end - 1 });
   });
-  return found;
-};
-
-/** The text with blanks in these places. */
-const blank = (text: string, ranges: readonly Range[]): string => {
   const pieces: string[] = [];
   let end = 0;
   for (const range of ranges.toSorted((one, other) => one.start - other.start)) {
@@ -123,25 +120,17 @@ const blank = (text: string, ranges: readonly Range[]): string => {
 
 /** Throws where the file does not parse. */
 export const parse = (file: string, text: string): Source => {
-  const { program, comments, errors } = parseSync(file, text);
+  const { program, comments, errors } = parseSync(file, text, { preserveParens: false });
   const [first] = errors;
   if (first) throw new Error(`${file}: ${first.message}`);
   // The parser's own types name each node; the rules here look at fields only, with a check at
   // each.
   const tree = program as unknown as Node;
-  const uncommented = blank(text, comments);
-  const strings = stringsOf(tree);
-  const inside = strings.filter(({ start, end }) => end - start > 2);
   return {
     file,
     text,
     program: tree,
-    uncommented,
-    code: blank(
-      uncommented,
-      inside.map(({ start, end }) => ({ start: start + 1, end: end - 1 })),
-    ),
-    strings,
+    code: blank(text, tree, comments),
     imports: importsOf(tree),
     comments,
     lineOf: lineFinder(text),

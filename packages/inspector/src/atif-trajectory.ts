@@ -713,7 +713,7 @@ const usageMetrics = (usage: Usage): TrajectoryMetrics => ({
   prompt_tokens: promptTokens(usage),
   completion_tokens: usage.outputTokens,
   cached_tokens: usage.cacheReadTokens,
-  ...(usage.costUsd === null ? {} : { cost_usd: usage.costUsd }),
+  ...(usage.costUsd === null || usage.unpriced ? {} : { cost_usd: usage.costUsd }),
   ...(usage.cacheWriteTokens === 0
     ? {}
     : { extra: { cache_write_tokens: usage.cacheWriteTokens } }),

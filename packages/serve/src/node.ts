@@ -118,17 +118,13 @@ class Node {
   }
 
   async start(): Promise<ServingNode> {
-    const { host, port, socketPath, attended, names, report } = this.#options;
+    const { attended, report } = this.#options;
     const audit = this.#audit;
     if (attended !== undefined) await this.#open.attend(attended);
     const server = await openNodeServer({
-      host,
-      port,
-      ...(socketPath === undefined ? {} : { socketPath }),
-      names,
+      ...this.#options,
       keys: () => this.#keys.now(),
       audit,
-      report,
       use: this.#use,
       isDraining: () => this.#isDraining,
       ended: (...request) => this.#metrics.requestEnded(...request),

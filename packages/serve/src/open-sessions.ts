@@ -537,7 +537,10 @@ export class EventStream {
   async run(): Promise<StreamEnd> {
     const outgoing = this.#outgoing;
     if (outgoing.destroyed) return 'gone'; // before anybody listened for its end
-    const leave = this.#source.feed?.join(this.#reader()) ?? ((): void => undefined);
+    const leave = this.#source.feed?.join({
+      offer: (message) => this.#offer(message),
+      end: (fault) => this.end(fault === null ? 'closed' : 'failed'),
+    });
     const close = (): void => this.end('gone');
     outgoing.once('close', close);
     outgoing.writeHead(200, {
@@ -556,17 +559,10 @@ export class EventStream {
       this.end('failed'); // the journal can't be read: every other request says why
     } finally {
       clearInterval(quiet);
-      leave();
+      leave?.();
       outgoing.off('close', close);
     }
     return this.#sayEnd(this.#end ?? 'closed');
-  }
-
-  #reader(): FeedReader {
-    return {
-      offer: (message) => this.#offer(message),
-      end: (fault) => this.end(fault === null ? 'closed' : 'failed'),
-    };
   }
 
   #offer(message: StreamMessage): void {

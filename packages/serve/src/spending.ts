@@ -283,11 +283,6 @@ class MeteredRequests {
     const { inputTokens, outputTokens } = worstCaseWithin(granted, wish);
     // without a word of what it cost, it counts as the most that it can have cost
     let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
-    const settle = () =>
-      // a fault leaves the money set aside: it counts as spent
-      attempt(() =>
-        store.charge(key.name, { kind: 'settle', day, reserved: granted, usd, tokens }),
-      );
     try {
       if (signal.aborted) [usd, tokens] = [0, 0];
       const bounded = { ...request, outputTokensMax: outputTokens };
@@ -303,7 +298,9 @@ class MeteredRequests {
         yield piece;
       }
     } finally {
-      await settle();
+      const spent = { kind: 'settle', day, reserved: granted, usd, tokens } as const;
+      // a fault leaves the money set aside: it counts as spent
+      await attempt(() => store.charge(key.name, spent));
     }
   }
 

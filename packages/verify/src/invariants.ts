@@ -13,6 +13,7 @@ import type { Action } from '@pawl/agent/machine/action';
 import { type Conversation, conversationLength } from '@pawl/agent/machine/conversation';
 import type { Event, On, StopReason } from '@pawl/agent/machine/event';
 import type { Message, UserMessage } from '@pawl/agent/machine/message';
+import { isAsked, isEnded, isRunning, isWaiting } from '@pawl/agent/machine/moves/batch-calls';
 import {
   findReservation,
   hasSessionLimit,
@@ -20,14 +21,7 @@ import {
   sessionLimit,
   settledUsage,
 } from '@pawl/agent/machine/moves/budget';
-import {
-  isAsked,
-  isEnded,
-  isRunning,
-  isWaiting,
-  spendingIds,
-  startingIds,
-} from '@pawl/agent/machine/moves/tool-batch';
+import { spendingIds, startingIds } from '@pawl/agent/machine/moves/tool-batch';
 import { isReached, type Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State, WaitReason } from '@pawl/agent/machine/state';
 import type { Edge, Step } from '@pawl/machine/kernel/table';

@@ -39,12 +39,13 @@ import {
   endMarked,
   endTree,
   killNow,
+  type Leftovers,
   type ProcessFamily,
   type ProcessRoot,
 } from './end-processes.js';
 import type { CommandRecord, FoundCommand, KillReason, LaunchedEnd } from './launched-command.js';
 import { type CommandOutput, createCommandOutput } from './output.js';
-import { createMarkReader, reportingLeftovers } from './sandbox/shell-text.js';
+import { createMarkReader, type EndReport, reportingLeftovers } from './sandbox/shell-text.js';
 
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;
@@ -88,9 +89,8 @@ export type CommandEnd = {
   readonly durationMs: number;
   /**
    * `ended`: leftover processes were ended. `detached`: one is outside the group and still runs.
-   * `unseen`: the system does not tell whether there are any.
    */
-  readonly leftovers: 'none' | 'ended' | 'detached' | 'unseen';
+  readonly leftovers: Leftovers | 'detached';
   /** Lines for the model about files that the sandbox has put aside. */
   readonly notes: readonly string[];
 };
@@ -227,7 +227,12 @@ export class Command {
     release();
     const notes = await prepared.finish();
     if (how.kind !== 'again')
-      return this.#end(startFault(this.output, how, isFenced), leftovers, notes, endedAt);
+      return this.#end(
+        isFenced && facts.report === 'missing' ? startFault(this.output, how) : how,
+        leftovers,
+        notes,
+        endedAt,
+      );
     // `again`: the launcher has ended before it could start the command.
     this.#state = { name: 'parked' };
     return this.#run('direct');
@@ -252,13 +257,15 @@ export class Command {
   /** Ends the processes that outlive the shell. */
   async #clearUp(
     { root, asked, killed }: Running,
-    { heldOpen, leftBehind }: Pick<ShellEnd, 'heldOpen' | 'leftBehind'>,
+    { heldOpen, report }: Pick<ShellEnd, 'heldOpen' | 'report'>,
   ): Promise<CommandEnd['leftovers']> {
     const { isFound, isFenced, marker } = this.#source;
+    const leftBehind = report === 'leftBehind';
     if (root === null) {
       // Its processes can't be seen from here. With its fence they have all ended.
       if (!isFound) return 'none';
-      return (!isFenced && (await endMarked(marker))) || leftBehind ? 'ended' : 'none';
+      const leftovers = isFenced ? 'none' : await endMarked(marker);
+      return leftovers === 'none' && leftBehind ? 'ended' : leftovers;
     }
     if (asked !== null || killed !== null) {
       return (await (killed ?? endTree(root, asked ?? undefined))) ? 'none' : 'unseen';
@@ -267,8 +274,8 @@ export class Command {
       if (!leftBehind) return 'none';
       return (await endTree(root)) ? 'ended' : 'unseen';
     }
-    if (await endLeftovers(root)) return 'ended';
-    return heldOpen ? 'detached' : 'none';
+    const leftovers = await endLeftovers(root);
+    return leftovers === 'none' && heldOpen ? 'detached' : leftovers;
   }
 
   #end(
@@ -308,15 +315,14 @@ const watchOver = (root: ProcessRoot, beforeKill: () => void): (() => void) => {
   };
 };
 
-/** The error of bubblewrap or nsenter if the command never started and printed nothing. */
-const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): ProcessEnd => {
-  const text = output.text();
-  const isFault =
-    isFenced &&
-    how.kind === 'exited' &&
-    how.code === 1 &&
-    /^(?:bwrap|nsenter): [^\n]*\n?$/.test(text);
-  return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
+/**
+ * The end of a fenced command without a report: it never started if all that was printed is an
+ * error of bubblewrap or nsenter.
+ */
+const startFault = (output: CommandOutput, how: ProcessEnd): ProcessEnd => {
+  const text = output.text().trim();
+  const isFault = how.kind === 'exited' && how.code === 1 && /^(?:bwrap|nsenter): /.test(text);
+  return isFault ? { kind: 'notStarted', why: `the sandbox: ${text}` } : how;
 };
 
 /** Starts the command when its sandbox is ready. */
@@ -425,8 +431,8 @@ type ShellEnd = {
   readonly how: ProcessEnd | { readonly kind: 'again' };
   /** A process outside the group holds the output open. */
   readonly heldOpen: boolean;
-  /** A fenced command had leftover processes. All of them have ended. */
-  readonly leftBehind: boolean;
+  /** Processes that a fenced command left have all ended. */
+  readonly report: EndReport;
   /** When it ended, in ms since boot, as far as it is known. */
   readonly endedAt?: number | null;
 };
@@ -450,14 +456,14 @@ const startParked = (
     skipped: (count) => output.skip(count),
   });
   const ended = launched.ended.then((end): ShellEnd => {
-    const { leftBehind, isCut, isWhole, endedAt } = end;
+    const { report, isCut, isWhole, endedAt } = end;
     if (isCut) output.add(Buffer.from(CUT));
     const isEndless = !isWhole && end.how.kind === 'exited';
     if (isEndless && isFenced && !isCut) output.add(Buffer.from(ENDLESS));
     return {
       how: launchedHow(end, isKilled, isFound),
       heldOpen: isEndless && !isFenced,
-      leftBehind,
+      report,
       endedAt,
     };
   });
@@ -520,7 +526,7 @@ const startDirect = (
   }) as Child;
   prepared.started(); // the process has its own copies of the open files now
   const add = (bytes: Buffer): void => output.add(bytes);
-  // Takes the mark of reportingLeftovers off the end of stderr.
+  // Takes the report of reportingLeftovers off the end of stderr.
   const marks = createMarkReader(add);
   child.stdout.on('data', add);
   child.stderr.on('data', isFenced ? (bytes: Buffer) => marks.add(bytes) : add);
@@ -528,7 +534,7 @@ const startDirect = (
     pid: child.pid ?? null,
     ended: shellEnd(child, program, guardPipe(child, prepared)).then((end) => ({
       ...end,
-      leftBehind: marks.end(),
+      report: marks.end(),
     })),
     announceKill: () => undefined, // its end is seen by this process alone
     close() {

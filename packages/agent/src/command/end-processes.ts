@@ -33,7 +33,7 @@ const NO_FAMILY: ProcessFamily = new Set();
 const QUIET_ROUNDS = 2;
 const ROUNDS_MAX = 100;
 /** Each may take seconds. A table of processes that was full has room again after the first. */
-const UNTOLD_ROUNDS_MAX = 3;
+export const UNTOLD_ROUNDS_MAX = 3;
 /**
  * Killed processes are mostly gone after the first pause, in ms. Later pauses are longer, up to the
  * second one.
@@ -164,39 +164,49 @@ export const endTree = async (
 /** Grace period in ms for processes that are ending, such as process substitutions. */
 const ENDING_MS = 50;
 
-/**
- * Kills the leftovers of an ended command. Returns whether there were any; if not, this is one
- * system call.
- */
-export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
-  if (!isLeft(root)) return false;
+/** What came of the end of processes. `unseen`: the system does not tell whether there are any. */
+export type Leftovers = 'none' | 'ended' | 'unseen';
+
+/** Kills the leftovers of an ended command. If there are none, this is one system call. */
+export const endLeftovers = async (root: ProcessRoot): Promise<Leftovers> => {
+  if (isLeft(root) === false) return 'none';
   await sleep(ENDING_MS);
-  const hasLeftovers = isLeft(root);
+  const isStillLeft = isLeft(root);
   send(-root.pid, 'SIGKILL');
-  return hasLeftovers;
+  if (isStillLeft === null) return 'unseen';
+  return isStillLeft ? 'ended' : 'none';
 };
 
-/** Whether a process of its group lives. The first question is quick: mostly there is no group. */
-const isLeft = (root: ProcessRoot): boolean =>
-  send(-root.pid, 0) &&
-  (listProcesses()?.some(({ group, isEnding }) => group === root.pid && !isEnding) ?? true);
+/**
+ * Whether a process of its group lives; null if the system does not tell. The first question is
+ * quick: mostly there is no group.
+ */
+const isLeft = (root: ProcessRoot): boolean | null => {
+  if (!send(-root.pid, 0)) return false;
+  const listed = listProcesses();
+  return listed?.some(({ group, isEnding }) => group === root.pid && !isEnding) ?? null;
+};
 
 /**
- * Living processes with this marker. Their first process has ended, so its number says nothing any
- * more.
+ * Living processes with this marker; null if the system does not tell. Their first process has
+ * ended, so its number says nothing any more.
  */
-export const listMarked = (marker: string): readonly number[] =>
-  [...(withMarker(listProcesses() ?? [], marker) ?? [])].filter((pid) => pid !== process.pid);
+export const listMarked = (marker: string): readonly number[] | null => {
+  const listed = listProcesses();
+  const marked = listed === null ? null : withMarker(listed, marker);
+  return marked === null ? null : [...marked].filter((pid) => pid !== process.pid);
+};
 
-/** Kills all processes with this marker. Returns whether there were any. */
-export const endMarked = async (marker: string): Promise<boolean> => {
+/** Kills all processes with this marker. */
+export const endMarked = async (marker: string): Promise<Leftovers> => {
   let hasKilled = false;
-  for (let round = 0; round < ROUNDS_MAX; round++) {
+  let untold = 0;
+  for (let round = 0; round < ROUNDS_MAX && untold < UNTOLD_ROUNDS_MAX; round++) {
     const pids = listMarked(marker);
-    if (pids.length === 0) break;
-    for (const pid of pids) send(pid, 'SIGKILL');
-    hasKilled = true;
+    if (pids?.length === 0) return hasKilled ? 'ended' : 'none';
+    untold = pids === null ? untold + 1 : 0;
+    for (const pid of pids ?? []) hasKilled = send(pid, 'SIGKILL') || hasKilled;
     await sleep(PAUSE_MS);
   }
-  return hasKilled;
+  return untold > 0 ? 'unseen' : 'ended';
 };

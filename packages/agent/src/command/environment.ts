@@ -21,7 +21,7 @@ import {
   fallbackAuthor,
 } from '../platform/environment.js';
 import { readTextOrEmptySync } from '../platform/files.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
+import { repositoryFolders } from '../platform/trusted-folders.js';
 import { passwordsIn, secretVariables } from '../secrets/redactor.js';
 import { MARKER } from './end-processes.js';
 

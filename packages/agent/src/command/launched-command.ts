@@ -35,7 +35,7 @@ import { attemptNow } from '../platform/attempt.js';
 import { errorCode, namesIn, writePrivateSync } from '../platform/files.js';
 import { processExists, readProcess } from '../platform/processes.js';
 import { type OutputReceiver, SpoolReader, type SpoolReaderOptions } from './output.js';
-import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
+import { createMarkReader, type EndReport, type ShellText } from './sandbox/shell-text.js';
 
 /**
  * The process of the fence, or of the command. Its start time (`readProcess`) distinguishes it from
@@ -321,8 +321,8 @@ export type LaunchedEnd = {
     | { readonly kind: 'killed' }
     /** It did not begin and never will, so it can be started again. */
     | { readonly kind: 'neverStarted' };
-  /** Leftover processes were ended with it. */
-  readonly leftBehind: boolean;
+  /** Processes that it left in its fence ended with the fence. */
+  readonly report: EndReport;
   /** Output is missing: the disk was full, or too many files were open. */
   readonly isCut: boolean;
   /**
@@ -599,7 +599,7 @@ export class LaunchedCommand {
     const { isComplete, endedAt, ...status } = this.#spool.status();
     const isCut = status.isCut || this.#isUnread;
     const why = killReason(this.#spool.why());
-    const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
+    const end = { how, report: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
     this.#state = 'ended';
     clearTimeout(this.#parkingTimer);
     for (const timer of [this.#draining, this.#detachedOutput])

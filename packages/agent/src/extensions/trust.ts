@@ -14,7 +14,8 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode, isOwnOrSystem, otherWriters, readRegular } from '../platform/files.js';
+import { errorCode, readRegular } from '../platform/files.js';
+import { isOwnOrSystem, otherWriters } from '../platform/trusted-folders.js';
 import { parseBounded } from '../platform/untrusted-input.js';
 import { COMMAND_LEVELS, type CommandLevel } from '../policy/decide.js';
 

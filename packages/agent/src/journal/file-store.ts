@@ -278,7 +278,7 @@ const create = async <M extends MachineTypes>(
     const { bytes, crc } = encodeHeader(header);
     const fold = beginFold(header, machine, path); // throws before anything is written
     await makeOwn(folder, header); // first: a session that was created here never counts as foreign
-    await writeWhole(path, `${path}.new`, [bytes]);
+    await writeWhole(path, [bytes], `${path}.new`);
     const { file: handle } = await openRegular(path, { access: 'change' });
     const blobs = fileBlobs(folder);
     const end = { seq: 0, crc, size: bytes.length, sum: crc32(bytes) };
@@ -293,7 +293,7 @@ const create = async <M extends MachineTypes>(
  * the old file open can't write to the new one.
  */
 const renewFile = (path: string): Promise<void> =>
-  withRegular(path, (file, { size }) => writeWhole(path, `${path}.new`, readBlocks(file, 0, size)));
+  withRegular(path, (file, { size }) => writeWhole(path, readBlocks(file, 0, size), `${path}.new`));
 
 /** The header of a journal of any machine. */
 const headerIn = async (handle: FileHandle, path: string): Promise<Header<MachineTypes>> => {
@@ -439,7 +439,7 @@ const fork = async (
         forkHeader(header, seq, newSessionId, createdAt),
         Math.min(foreignUntil, seq),
       );
-    await writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt));
+    await writeWhole(path, copyEntries(source, seq, newSessionId, createdAt), `${path}.new`);
   });
   await lock.release();
 };

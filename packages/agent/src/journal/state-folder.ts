@@ -145,12 +145,12 @@ export const makeFolder = async (folder: string): Promise<void> => {
 
 /**
  * Writes a file atomically, also across a power loss: written as `draft`, synced, renamed. Replaces
- * an existing file at `path`.
+ * an existing file at `path`. Only a writer with a lock may name the draft.
  */
 export const writeWhole = async (
   path: string,
-  draft: string,
   pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
+  draft = `${path}.${randomUUID()}`,
 ): Promise<void> => {
   try {
     const handle = await open(draft, 'w', FILE_MODE);
@@ -187,7 +187,7 @@ const put = async (folder: string, text: string): Promise<string> => {
     await makeFolder(dirname(path));
     // Another writer may have made the file, or have been killed, before the folder was synced.
     if ((await fileSize(path)) === bytes.length) await syncFolder(dirname(path));
-    else await writeWhole(path, `${path}.${randomUUID()}`, [bytes]);
+    else await writeWhole(path, [bytes]);
     return sha256;
   } catch (error) {
     throw cannotWrite(path, error);

@@ -110,4 +110,6 @@ export type Call = {
     }
 );
 
+export type EndedCall = Extract<Call, { readonly completedAt: number }>;
+
 export type CallStatus = Call['status'];

@@ -51,20 +51,19 @@ import type {
   StopReason,
 } from './event.js';
 import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
-import { addUsage, spendingId, timerFrom } from './moves/budget.js';
-import { newCallingLlm } from './moves/request.js';
-import { rewoundConversation } from './moves/rewind.js';
 import {
   closedText,
   interruptedText,
   invalidText,
-  noStreaks,
   noSuchToolText,
   notRunText,
   outcomeText,
   refusedText,
   truncatedText,
-} from './moves/tool-batch.js';
+} from './moves/batch-calls.js';
+import { addUsage, noStreaks, spendingId, timerFrom } from './moves/budget.js';
+import { newCallingLlm } from './moves/request.js';
+import { rewoundConversation } from './moves/rewind.js';
 import { nothingSpent, type Usage } from './settings.js';
 import { jsonObjectShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';

@@ -44,7 +44,7 @@ export const recordedSettingsShape = object<RecordedSettings>({
 
 // The fields that models, tools and hooks report; what the session adds to them is left out.
 
-const { costUsd: _cost, ...tokenCounts } = usageShape.fields;
+const { costUsd: _cost, unpriced: _unpriced, ...tokenCounts } = usageShape.fields;
 /** Token counts of a model call, without its cost. */
 export const tokenFields = tokenCounts;
 /** A text or a piece of reasoning in a reply. */

@@ -330,6 +330,8 @@ export type Usage = {
   readonly cacheReadTokens: TokenCount;
   readonly cacheWriteTokens: TokenCount;
   readonly costUsd: NonNegative | null;
+  /** Calls of a task whose price `costUsd` lacks. Absent: none. */
+  readonly unpriced?: Count;
   readonly estimated?: Estimated;
 };
 
@@ -385,8 +387,14 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
         cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
         costUsd:
           one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
+        ...joinUnpriced(one, other),
         ...joinEstimated(one, other),
       };
+
+const joinUnpriced = (one: Usage, other: Usage): Pick<Usage, 'unpriced'> => {
+  const unpriced = (one.unpriced ?? 0) + (other.unpriced ?? 0);
+  return unpriced === 0 ? {} : { unpriced };
+};
 
 /** What was added to a sum since it was `before`. `estimated` is that of the whole sum. */
 export const usageSince = (before: UsageTotals, now: UsageTotals): UsageTotals => ({

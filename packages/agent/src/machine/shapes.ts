@@ -259,6 +259,7 @@ export const usageShape = object<Usage>({
   cacheReadTokens: tokenCountShape,
   cacheWriteTokens: tokenCountShape,
   costUsd: nullable(amount),
+  unpriced: optional(count),
   estimated: optional(estimatedShape),
 });
 const shownLinesShape = object<ShownLines>({ by: text, first: count, last: optional(count) });

@@ -6,46 +6,38 @@
  * effect.
  *
  * From top to bottom: names that are no UTF-8; regular files (opening a pipe may never return);
- * held folders; private files of the state folder; the status of a path; files that a command may
- * replace; and whose a file is, which decides whether it is trusted.
+ * held folders; private files of the state folder; and what is at a path. Changes of files and
+ * folders that a command may replace meanwhile are in replaceable-files.ts, and whose a file is in
+ * trusted-folders.ts.
  *
  * Which function for what:
  *
  * - `readRegular`, `readRegularSync`: a file, or the reason why it can't be read.
  * - `readTextOrEmpty`, `readTextOrEmptySync`: a small file that may be missing.
+ * - `readBytes`, `readSmall`: a file, without following a symlink at the end of its path.
  * - `withRegular`, `openRegular`: several steps with an open file.
  * - `copyRegular`, `copyRegularSync`: a file of any size to an unused path.
  * - `writePrivate`, `writePrivateSync`: a whole file of the state folder.
- * - A section of its own, with such a list, is for files that a command may replace.
  */
 
 import { randomBytes } from 'node:crypto';
 import {
   accessSync,
-  chmodSync,
   closeSync,
   constants,
   copyFileSync,
   type Dirent,
-  fchmodSync,
-  fchownSync,
   fstatSync,
   lstatSync,
-  lutimesSync,
-  mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   readSync,
   realpathSync,
   renameSync,
-  rmdirSync,
   rmSync,
   type Stats,
   statSync,
-  symlinkSync,
-  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import {
@@ -63,16 +55,21 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises';
-import path, { dirname } from 'node:path';
+import path from 'node:path';
 
 // ---- Names that are no UTF-8 ----
-// Such a name stands with one lone surrogate (U+DC80 to U+DCFF) for each byte above ASCII, as in
-// Python; `systemPath` gives the bytes back. `entryStatus`, `realPath`, `withRegularSync` and the
-// functions for files that a command may replace take such paths; others need UTF-8.
+
+/**
+ * A path or name that may be no UTF-8. It then has one lone surrogate (U+DC80 to U+DCFF) for each
+ * byte above ASCII, as in Python; `systemPath` gives the bytes back. A path of the type `string` is
+ * UTF-8. A Buffer has the bytes themselves.
+ */
+export type RawPath = string;
 
 const RAW_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/;
 
-export const readRawName = (name: Buffer): string => {
+/** The name that these bytes are. */
+export const readRawName = (name: Buffer): RawPath => {
   const text = name.toString('utf8');
   if (!text.includes('\ufffd') || Buffer.from(text).equals(name)) return text;
   return name
@@ -81,10 +78,10 @@ export const readRawName = (name: Buffer): string => {
 };
 
 /** Whether a path holds a name that is no UTF-8, so that programs can't be told of it. */
-export const isRawPath = (place: string): boolean => RAW_BYTE.test(place);
+export const isRawPath = (place: RawPath): boolean => RAW_BYTE.test(place);
 
 /** The path as the system takes it. */
-export const systemPath = (place: string | Buffer): string | Buffer => {
+export const systemPath = (place: RawPath | Buffer): string | Buffer => {
   if (typeof place !== 'string' || !RAW_BYTE.test(place)) return place;
   const parts = place.split(/((?<![\ud800-\udbff])[\udc80-\udcff])/);
   return Buffer.concat(
@@ -230,7 +227,7 @@ export const openRegular = async (
 ): Promise<OpenedFile> => {
   if (options.follow === 'none') {
     const [folder, name] = splitPlace(place);
-    const held = holdFolderSync(folder);
+    const held = holdFolderSync(folder); // takes a Buffer, unlike `holdFolder`
     try {
       return await openRegular(held.at(name), { ...options, follow: 'folders' });
     } finally {
@@ -356,11 +353,11 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
 };
 
 /**
- * Works on a regular file that stays the same even if its path is replaced. `reach`: a path by
- * which it can be opened. Throws as `openRegular` rejects.
+ * Works on a regular file. With /proc it stays the same even if its path is replaced; without, the
+ * path must be UTF-8. `reach`: a path by which it can be opened. Throws as `openRegular` rejects.
  */
-const withRegularSync = <T>(
-  place: string | Buffer,
+export const withRegularSync = <T>(
+  place: RawPath | Buffer,
   options: OpenOptions,
   work: (reach: string | Buffer, status: Stats) => T,
 ): T => {
@@ -400,9 +397,9 @@ const openAgain = (reach: string | Buffer, options: OpenOptions): number => {
   }
 };
 
-/** Like `readRegular`, synchronously. */
+/** Like `readRegular`, synchronously. The path may be no UTF-8 (see `withRegularSync`). */
 export const readRegularSync = (
-  place: string | Buffer,
+  place: RawPath | Buffer,
   bytesMax: number,
   options: OpenOptions = {},
 ): LoadedBytes | Unopened => {
@@ -423,9 +420,9 @@ export const readRegularSync = (
   }
 };
 
-/** Like `copyRegular`, synchronously. */
+/** Like `copyRegular`, synchronously. `from` may be no UTF-8 (see `withRegularSync`). */
 export const copyRegularSync = (
-  from: string | Buffer,
+  from: RawPath | Buffer,
   to: string | Buffer,
   options: OpenOptions = {},
 ): void =>
@@ -455,6 +452,31 @@ export const copyRegularSync = (
 export const readTextOrEmptySync = (place: string, bytesMax: number): string => {
   const loaded = readRegularSync(place, bytesMax);
   return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
+};
+
+/** The content of a regular file; null if it is missing, larger, something else or unreadable. */
+export const readBytes = (file: RawPath, bytesMax: number): Buffer | null => {
+  const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
+  return loaded.kind === 'file' ? loaded.bytes : null;
+};
+
+const TEXT_MAX = 64 * 1024;
+
+/** The text of a small regular file, or its first 64 kB; empty for everything else. */
+export const readSmall = (file: RawPath): string => {
+  const options = { follow: 'folders' } as const;
+  try {
+    return withRegularSync(file, options, (reach, status) => {
+      const descriptor = openAgain(reach, options);
+      try {
+        return readUpToSync(descriptor, TEXT_MAX, status.size).toString('utf8');
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  } catch {
+    return ''; // programs of this user, such as git, can't read it either
+  }
 };
 
 // ---- Held folders ----
@@ -541,12 +563,12 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
 /** Opens a folder by its real path. Rejects if the system refuses. The caller closes it. */
 export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real, real);
 
-/** Like `HeldFolder`, synchronous. Names may be invalid UTF-8. */
+/** Like `HeldFolder`, synchronous. */
 export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
   /** See `HeldFolder`. */
   readonly reach: Buffer;
   /** The path of an entry. The name must not contain a slash. */
-  at(name: string | Buffer): Buffer;
+  at(name: RawPath | Buffer): Buffer;
   close(): void;
 };
 
@@ -561,10 +583,10 @@ class MovedPath extends Error {
 }
 
 /**
- * Opens a folder by its real path. Throws if the system refuses, and with the code ELOOP or ENOTDIR
- * if a symlink stands in the path. The caller closes it.
+ * Opens a folder by its real path. Unlike `holdFolder` it throws: if the system refuses, and with
+ * the code ELOOP or ENOTDIR if a symlink stands in the path. The caller closes it.
  */
-export const holdFolderSync = (real: string | Buffer): HeldFolderSync => {
+export const holdFolderSync = (real: RawPath | Buffer): HeldFolderSync => {
   const place = Buffer.from(systemPath(real));
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(place, hasDescriptorPaths() ? flags | O_PATH : flags);
@@ -633,7 +655,7 @@ export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> 
  * new one.
  */
 export const writePrivate = async (file: string, text: string): Promise<void> => {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${randomBytes(6).toString('hex')}`;
   try {
     const handle = await open(temporary, 'wx', 0o600);
@@ -665,7 +687,7 @@ export const writePrivateSync = (file: string, text: string): void => {
   }
 };
 
-// ---- The status of a path ----
+// ---- What is at a path ----
 
 /** Whether we may write to a file. Not meaningful for a symlink. */
 export const mayWrite = (place: string): Promise<boolean> =>
@@ -685,7 +707,7 @@ export const mayAccess = (place: string, right: number): boolean => {
 };
 
 /** The status of the entry at a path, without following a symlink; null: none, or unreachable. */
-export const entryStatus = (place: string | Buffer): Stats | null => {
+export const entryStatus = (place: RawPath | Buffer): Stats | null => {
   try {
     return lstatSync(systemPath(place), { throwIfNoEntry: false }) ?? null;
   } catch {
@@ -705,7 +727,7 @@ export const followStatus = (place: string): Stats | null => {
 /**
  * The path behind all symlinks; null if it leads nowhere, in a circle, or is unreachable for us.
  */
-export const realPath = (place: string): string | null => {
+export const realPath = (place: RawPath): RawPath | null => {
   try {
     if (!hasDescriptorPaths()) return realpathSync(place);
     const real = realpathSync.native(systemPath(place));
@@ -716,37 +738,8 @@ export const realPath = (place: string): string | null => {
   }
 };
 
-/**
- * Whether a path is `outer` or lies below it. Pass absolute real paths, since only their text is
- * compared.
- */
-export const isWithin = (inner: string, outer: string): boolean => {
-  const relative = path.relative(outer, inner);
-  return (
-    relative === '' ||
-    (relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative))
-  );
-};
-
-// ---- Files and folders that a command may replace, remove or make unreadable at any moment ----
-
-/*
- * Which function for what:
- *
- * - `readBytes`, `readSmall`: a file, without following a symlink at the end of its path.
- * - `createFile`, `createLink`: at an unused path. `writeBack`: the old content of a file.
- * - `replaceEntry`: a new file in place of an entry. `setAside`: moves an entry to a folder.
- * - `replaceKeepingCopy`: a new file in place of an old one, which is copied to a folder.
- * - `removeBelow`: an entry with everything below it.
- *
- * Those that write work in an open folder (`inFolder`). Without /proc they do nothing, but for
- * `replaceEntry`.
- */
-
-const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-
-export const isFolder = (place: string): boolean => entryStatus(place)?.isDirectory() === true;
+/** Whether a folder is there; a symlink to one is none. */
+export const isFolder = (place: RawPath): boolean => entryStatus(place)?.isDirectory() === true;
 
 /** Empty if there is no such folder, or it is closed to us. */
 export const namesIn = (folder: string): readonly string[] => {
@@ -766,326 +759,14 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
   }
 };
 
-/** The content of a regular file; null if it is missing, larger, something else or unreadable. */
-export const readBytes = (file: string, bytesMax: number): Buffer | null => {
-  const loaded = readRegularSync(file, bytesMax, { follow: 'folders' });
-  return loaded.kind === 'file' ? loaded.bytes : null;
-};
-
-const listEntries = (folder: string): readonly Dirent[] => {
-  const entries = readdirSync(systemPath(folder), { withFileTypes: true });
-  if (!entries.some(({ name }) => name.includes('\ufffd'))) return entries;
-  return readdirSync(systemPath(folder), { withFileTypes: true, encoding: 'buffer' }).map((entry) =>
-    Object.assign(entry, { name: readRawName(entry.name) }),
+/**
+ * Whether a path is `outer` or lies below it. Pass absolute real paths, since only their text is
+ * compared.
+ */
+export const isWithin = (inner: string, outer: string): boolean => {
+  const relative = path.relative(outer, inner);
+  return (
+    relative === '' ||
+    (relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative))
   );
-};
-
-/**
- * Like `entriesIn`, for a folder that a command may have made: with names that are no UTF-8, for
- * `systemPath`. A folder of ours that we may enter but not list becomes one that we may list.
- */
-export const listFolder = (folder: string): readonly Dirent[] => {
-  try {
-    return listEntries(folder);
-  } catch (error) {
-    if (errorCode(error) !== 'EACCES') return [];
-  }
-  const mayEnter = ((entryStatus(folder)?.mode ?? 0) & 0o100) !== 0;
-  const open = (below: string): readonly Dirent[] => {
-    takeRights(below);
-    return listEntries(below);
-  };
-  return mayEnter ? (inFolder(folder, open) ?? []) : [];
-};
-
-const TEXT_MAX = 64 * 1024;
-
-/** The text of a small regular file, or its first 64 kB; empty for everything else. */
-export const readSmall = (file: string): string => {
-  const options = { follow: 'folders' } as const;
-  try {
-    return withRegularSync(file, options, (reach, status) => {
-      const descriptor = openAgain(reach, options);
-      try {
-        return readUpToSync(descriptor, TEXT_MAX, status.size).toString('utf8');
-      } finally {
-        closeSync(descriptor);
-      }
-    });
-  } catch {
-    return ''; // programs of this user, such as git, can't read it either
-  }
-};
-
-/**
- * Works in a folder that is opened first, so that it can't be replaced by a symlink: `below` is a
- * path to the open folder. Null if the folder was replaced, or the work failed, and always without
- * /proc.
- */
-export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
-  if (!hasDescriptorPaths()) return null;
-  let held: HeldFolderSync | null = null;
-  try {
-    held = holdFolderSync(folder);
-    return work(String(held.reach));
-  } catch {
-    // the folder or its entry is missing or unreadable, or the disk is full
-    return null;
-  } finally {
-    held?.close();
-  }
-};
-
-/** Takes back rights to a file or folder of ours: a command can take them away. */
-const takeRights = (reach: string | Buffer, needed = 0o700): void => {
-  const { mode } = statSync(reach);
-  if ((mode & needed) !== needed) chmodSync(reach, (mode & 0o7777) | needed);
-};
-
-/** Like `inFolder`, to change the folder of this entry. `entry`: a path through the open folder. */
-const changeEntry = <T>(place: string, work: (entry: string, below: string) => T): T | null =>
-  inFolder(path.dirname(place), (below) => {
-    takeRights(below);
-    return work(`${below}/${path.basename(place)}`, below);
-  });
-
-/**
- * Moves a file or folder out of the workspace into one of the session, so that no program runs it
- * by accident. Returns the new path; null if the move failed, for example because the file is
- * missing or a folder above was replaced.
- */
-export const setAside = (place: string, folder: string): string | null =>
-  changeEntry(place, (entry) => {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const target = path.join(folder, path.basename(place));
-    if (isFolder(entry)) inEntry(entry, takeRights); // a folder changes its parent
-    move(entry, target);
-    return target;
-  });
-
-/**
- * Makes a file in an open folder, and puts it in place of the entry with this name. If that fails,
- * only the earlier entry is there. Root gives it to the owner.
- */
-export const replaceEntry = (
-  below: string,
-  name: string,
-  { uid, gid, mode }: Owned,
-  make: (fresh: string) => void,
-): void => {
-  // git takes no file with such a name for a ref
-  const fresh = `${below}/.pawl-${randomBytes(6).toString('hex')}`;
-  try {
-    make(fresh);
-    const descriptor = openSync(fresh, FILE_ONLY);
-    try {
-      if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
-      fchmodSync(descriptor, mode & 0o777);
-    } finally {
-      closeSync(descriptor);
-    }
-    renameSync(fresh, systemPath(`${below}/${name}`));
-  } catch (error) {
-    rmSync(fresh, { force: true });
-    throw error;
-  }
-};
-
-/**
- * Like `setAside`, but copies the file and then replaces it by other content with the same mode and
- * owner, so that a crash in between loses nothing.
- */
-export const replaceKeepingCopy = (place: string, content: Buffer, folder: string): string | null =>
-  changeEntry(place, (entry, below) => {
-    const target = copyInto(folder, entry);
-    replaceEntry(below, path.basename(place), lstatSync(systemPath(entry)), (fresh) =>
-      writeFileSync(fresh, content, { flag: 'wx', mode: 0o600 }),
-    );
-    return target;
-  });
-
-const copyInto = (folder: string, entry: string): string => {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const target = path.join(folder, path.basename(entry));
-  copyEntry(entry, target);
-  return target;
-};
-
-/** Renames, or copies to another file system. `from`: an entry of a folder that is held open. */
-const move = (from: string, to: string): void => {
-  try {
-    renameSync(systemPath(from), systemPath(to));
-  } catch (error) {
-    if (errorCode(error) !== 'EXDEV') throw error;
-    copyEntry(from, to);
-    removeEntry(from);
-  }
-};
-
-/** Works in a folder, by a path to the open folder. */
-const inEntry = (folder: string, work: (below: string) => void): void => {
-  const descriptor = openSync(systemPath(folder), O_PATH | FOLDER_ONLY);
-  try {
-    work(descriptorPath(descriptor));
-  } finally {
-    closeSync(descriptor);
-  }
-};
-
-/** Works on each entry of a folder, by a path through the open folder. */
-const forEachEntry = (folder: string, work: (entry: string, name: string) => void): void =>
-  inEntry(folder, (below) => {
-    takeRights(below);
-    for (const { name } of listEntries(below)) work(`${below}/${name}`, name);
-  });
-
-/** Leaves out pipes, sockets and devices. */
-const copyEntry = (from: string, to: string): void => {
-  const place = systemPath(from);
-  const target = systemPath(to);
-  const status = lstatSync(place);
-  if (status.isSymbolicLink()) symlinkSync(readlinkSync(place, 'buffer'), target);
-  else if (status.isDirectory()) {
-    mkdirSync(target, { mode: (status.mode & 0o777) | 0o700 });
-    forEachEntry(from, (entry, name) => copyEntry(entry, path.join(to, name)));
-  } else if (status.isFile())
-    withRegularSync(place, { follow: 'folders' }, (reach) => {
-      takeRights(reach, 0o400);
-      copyRegularSync(reach, target);
-    });
-  else return;
-  lutimesSync(target, status.atime, status.mtime);
-};
-
-/** Removes the entry at a real path and all below it, up to the first that can not be removed. */
-export const removeBelow = (place: string): void => {
-  changeEntry(place, removeEntry);
-};
-
-/** Removes an entry. Unlike `rmSync`, it stays in this folder if another process replaces it. */
-const removeEntry = (entry: string): void => {
-  const place = systemPath(entry);
-  if (!lstatSync(place).isDirectory()) {
-    unlinkSync(place);
-    return;
-  }
-  forEachEntry(entry, removeEntry);
-  rmdirSync(place);
-};
-
-/**
- * Restores the old content of a file in place, after it has copied the present one to a folder.
- * Returns the copy; null if the file is missing, not a regular one, or a folder above was replaced.
- */
-export const writeBack = (place: string, content: Buffer, folder: string): string | null =>
-  changeEntry(place, (entry) => {
-    const target = copyInto(folder, entry);
-    return withRegularSync(entry, { follow: 'folders' }, (reach) => {
-      takeRights(reach, 0o200);
-      const descriptor = openSync(reach, constants.O_WRONLY | constants.O_TRUNC);
-      try {
-        writeFileSync(descriptor, content);
-        return target;
-      } finally {
-        closeSync(descriptor);
-      }
-    });
-  });
-
-/** Makes a file at an unused path. False if that failed. */
-export const createFile = (place: string, content: Buffer, mode: number): boolean =>
-  changeEntry(place, (entry) => {
-    writeFileSync(systemPath(entry), content, { flag: 'wx', mode: mode & 0o777 });
-    return true;
-  }) ?? false;
-
-/** Makes a symlink at an unused path. False if that failed. */
-export const createLink = (place: string, target: string): boolean =>
-  changeEntry(place, (entry) => {
-    symlinkSync(systemPath(target), systemPath(entry));
-    return true;
-  }) ?? false;
-
-// ---- Whose a file is, and who else may write it: we, the system, or another user ----
-// Windows has no numeric owners, so every owner counts as ours there.
-
-type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
-
-/** Bits of a mode. */
-const GROUP_WRITES = 0o020;
-const OTHERS_WRITE = 0o002;
-const STICKY = 0o1000;
-/**
- * Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix.
- */
-const ADMINISTRATORS = new Set(['root', 'wheel', 'admin', 'sudo', 'nixbld', 'linuxbrew']);
-/** On macOS every user is in `staff`; on Debian only administrators of /usr/local are. */
-const STAFF = 'staff';
-
-/** Effective user id; null on Windows. */
-const ownUserId = (): number | null => process.geteuid?.() ?? null;
-
-const ownersAt = (place: string): readonly number[] => {
-  const status = statSync(place, { throwIfNoEntry: false });
-  return status === undefined ? [] : [status.uid];
-};
-
-let systemIds: ReadonlySet<number> | null = null;
-
-/**
- * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as
- * another number, so the owners of `/` and `/usr` count too.
- */
-const isSystem = (uid: number): boolean => {
-  systemIds ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
-  return systemIds.has(uid);
-};
-
-/** Whether something belongs to us or to the system. */
-export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
-  const userId = ownUserId();
-  return userId === null || uid === userId || isSystem(uid);
-};
-
-let groups: ReadonlyMap<number, string> | null = null;
-
-const groupName = (gid: number): string => {
-  if (groups === null) {
-    let table = '';
-    try {
-      table = readFileSync('/etc/group', 'utf8');
-    } catch {
-      // no table: no group is known to be one of administrators
-    }
-    groups = new Map(
-      table.split('\n').map((line) => {
-        const [name = '', , number = ''] = line.split(':');
-        return [Number(number), name] as const;
-      }),
-    );
-  }
-  return groups.get(gid) ?? '';
-};
-
-/**
- * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
- * others may add entries to the folder, but not replace those of another user. Our group counts as
- * the user alone if it has the user's number.
- */
-type Writers = 'none' | 'administrators' | 'sticky' | 'others';
-
-/** Judges by owner and mode. */
-export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
-  const userId = ownUserId();
-  if (userId === null) return 'none';
-  const isForAll = (mode & OTHERS_WRITE) !== 0;
-  const isOwnGroup = gid === userId && gid === process.getegid?.();
-  // Group 0 is root's, so it is the system.
-  const isForGroup = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !isOwnGroup;
-  if (!isForAll && !isForGroup) return 'none';
-  if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
-  if (isForAll) return 'others';
-  const name = groupName(gid);
-  const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
-  return runsMachine ? 'administrators' : 'others';
 };

@@ -15,8 +15,8 @@ import { constants, existsSync, readlinkSync, type Stats, statSync } from 'node:
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from './environment.js';
-import { entryStatus, isOwnOrSystem, isWithin, mayAccess, otherWriters } from './files.js';
-import { findFolderWithGit } from './repository-folders.js';
+import { entryStatus, isWithin, mayAccess } from './files.js';
+import { findFolderWithGit, isOwnOrSystem, otherWriters } from './trusted-folders.js';
 
 /**
  * Absolute path of a program that may be started. The compiler refuses a plain string: it comes

@@ -38,6 +38,7 @@ import {
   verdictsIn,
 } from './judged-call.js';
 import { fileLossesIn, findGitLoss, wipesWorkspace } from './losses.js';
+import { isInside } from './paths.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {
   type CommandPlace,
@@ -56,7 +57,6 @@ import {
   type Grant,
   type Grantable,
   grantCovers,
-  liesIn,
   type WrittenDecision,
 } from './rules.js';
 
@@ -99,12 +99,11 @@ export const decide = (
   grants: readonly Grant[],
   call: JudgedCall,
 ): PolicyDecision => {
-  const written = decideByWrittenRules(
-    effectiveRules(settings),
-    call,
-    commandPlace(settings, call),
-    settings.workspace,
-  );
+  const rules = effectiveRules(settings);
+  const written: WrittenDecision =
+    rules.length === 0
+      ? { decision: null }
+      : decideByWrittenRules(rules, call, commandPlace(settings, call), settings.workspace);
   const opinions =
     call.traits.asks === undefined
       ? [
@@ -236,7 +235,7 @@ const fitsCall = (
   const isGeneral = rule.runs === undefined && rule.tool === '*';
   // The rules of older sessions do not mention MCP servers, and must not allow their tools.
   if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
-  const inside = call.facts.paths.every((path) => liesIn(workspace, path));
+  const inside = call.facts.paths.every((path) => isInside(workspace, path));
   if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
   if (!fitsHosts(rule, call, preset)) return false;
   return rule.touches === 'anything' || (rule.touches === 'mutates') === call.traits.mutating;

@@ -278,7 +278,8 @@ const relativeTo = (folder: string, path: string): string | null => {
   return path.startsWith(base) ? path.slice(base.length) : null;
 };
 
-const isInside = (folder: string | null, path: string): boolean =>
+/** Whether a path is the folder or lies in it. */
+export const isInside = (folder: string | null, path: string): boolean =>
   folder !== null && relativeTo(folder, path) !== null;
 
 /**

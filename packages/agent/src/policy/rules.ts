@@ -15,7 +15,7 @@
 
 import { DISCARDS, isOpenPlace, isReadingBuiltin, uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
-import { programName, wordSet } from './paths.js';
+import { isInside, programName, wordSet } from './paths.js';
 import {
   absolutePath,
   allowsMcpTool,
@@ -47,7 +47,6 @@ export const decideByWrittenRules = (
   place: CommandPlace | null,
   workspace: string,
 ): WrittenDecision => {
-  if (rules.length === 0) return { decision: null };
   const strict = rules
     .filter(({ decision }) => decision !== 'allow')
     .map((rule) => ({ rule, match: matchRule(rule, call, workspace) }));
@@ -283,13 +282,9 @@ export type Grantable = 'any' | 'thisCall' | 'once';
 const coversNeeds = (permission: Needs | undefined, needs: Needs | undefined): boolean =>
   needs === undefined || permission === 'outside' || permission === needs;
 
-/** Whether a path is the folder or lies in it. */
-export const liesIn = (folder: string, path: string): boolean =>
-  path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
-
 /** The access outside the sandbox or workspace that a call needs; undefined if it stays inside. */
 export const callNeeds = ({ needs, paths }: CallFacts, workspace: string): Needs | undefined =>
-  needs ?? (paths.some((path) => !liesIn(workspace, path)) ? 'outside' : undefined);
+  needs ?? (paths.some((path) => !isInside(workspace, path)) ? 'outside' : undefined);
 
 /**
  * Whether a prefix covers a call. The command must stand alone, so that no other command hides

@@ -16,8 +16,8 @@ import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { Settings } from '../machine/settings.js';
 import { isWithin, openRegular, readUpTo, systemFault } from '../platform/files.js';
-import { foreignFolder, isOfOtherUser, repositoryFolders } from '../platform/repository-folders.js';
 import { findFences, INVISIBLE, LINE_BREAKS } from '../platform/text.js';
+import { foreignFolder, isOfOtherUser, repositoryFolders } from '../platform/trusted-folders.js';
 import { type Preset, presetRules } from '../policy/presets.js';
 
 export type InstructionFacts = {

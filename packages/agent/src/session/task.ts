@@ -86,8 +86,9 @@ const LEFT_MS_MIN = 60_000;
 const taskUsage = (session: SessionData): Usage => {
   const { unpriced, ...usage } = session.usage;
   const costUsd = usage.costUsd + reservedUsd(session);
-  // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
-  return { ...usage, costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd };
+  if (unpriced === 0) return { ...usage, costUsd };
+  // a sum that lacks calls without a price still counts
+  return costUsd === 0 ? { ...usage, costUsd: null } : { ...usage, costUsd, unpriced };
 };
 
 /** Text of the model's last message; empty if there is none, or if it asks for tools. */

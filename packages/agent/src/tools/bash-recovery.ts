@@ -19,7 +19,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, followFound, identifyFolder } from '../command/command.js';
 import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
-import { endMarked, listMarked } from '../command/end-processes.js';
+import { endMarked, listMarked, UNTOLD_ROUNDS_MAX } from '../command/end-processes.js';
 import { type FoundCommand, isCommandAlive } from '../command/launched-command.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import { sinceBoot } from '../platform/processes.js';
@@ -45,6 +45,7 @@ const UNREACHABLE: Readonly<Record<Unreachable, string>> = {
 const UNSEEN =
   'it ran in another pid namespace (a container, or the host of this one), and nothing shows ' +
   'from here whether it still runs';
+const UNTOLD = 'the system does not tell whether it still runs';
 const RECOVERED = '[Pawl was interrupted while this ran, and went on: this is the real result]';
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
@@ -105,10 +106,15 @@ const finishDirect = async (
   { signal }: ToolContext,
 ): Promise<ToolOutcome> => {
   const { marker } = foundCommand.record;
-  while (!signal.aborted && listMarked(marker).length > 0) await sleep(POLL_MS);
-  if (signal.aborted && (await endMarked(marker)))
+  for (let untold = 0; !signal.aborted && untold < UNTOLD_ROUNDS_MAX; await sleep(POLL_MS)) {
+    const pids = listMarked(marker);
+    if (pids?.length === 0) return { status: 'lost', text: UNKNOWN };
+    untold = pids === null ? untold + 1 : 0;
+  }
+  const leftovers = signal.aborted ? await endMarked(marker) : 'unseen';
+  if (leftovers === 'ended')
     return { status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text: UNKNOWN };
-  return { status: 'lost', text: UNKNOWN };
+  return { status: 'lost', text: leftovers === 'none' ? UNKNOWN : `${UNTOLD}: ${UNKNOWN}` };
 };
 
 const explainUnknown = (hiddenBy: Unreachable | null): string =>

@@ -13,15 +13,19 @@ import { startProgram } from '../platform/start-program.js';
 // folders meanwhile can redirect it. Its results are therefore verified below a held folder (one
 // that is open, so that it can't be replaced) before they are shown.
 
-const ERROR_CHARACTERS_MAX = 2_000;
+const MESSAGES_CHARACTERS_MAX = 2_000;
 /** Longer records are cut here. */
 const RECORD_CHARACTERS_MAX = 1_000_000;
 
+/** Why ripgrep could not search. */
+export type RipgrepFault = { readonly isOfPattern: boolean; readonly text: string };
+
 export type RipgrepEnd = {
+  /** Exit code of ripgrep: 0 found, 1 nothing found, 2 failed, perhaps for some files only. */
   readonly code: number | null;
-  /** About the pattern or a glob; empty if only some files were unreadable. */
-  readonly error: string;
-  /** Stopped because `take` had enough. */
+  /** Null also if only some files were unreadable. */
+  readonly fault: RipgrepFault | null;
+  /** Stopped before the last record. */
   readonly more: boolean;
 };
 
@@ -47,6 +51,17 @@ const COMMON_OPTIONS = [
   ...['--no-config', '--color=never', '--hidden', '--no-require-git', '--glob=!.git'],
   ...['--no-messages', '--no-ignore-messages'],
 ];
+
+const PATTERN_FAULT =
+  /^rg: (?:regex parse error:\n(?:.*\n)*?error: (.*)|(compiled regex .*|the literal .* is not allowed in a regex))/;
+
+/** Of ripgrep's messages only one about the pattern is shown: others may name files outside. */
+export const readFault = (messages: string): RipgrepFault | null => {
+  if (messages === '') return null;
+  const [, syntax, other] = PATTERN_FAULT.exec(messages) ?? [];
+  const text = syntax ?? other;
+  return { isOfPattern: text !== undefined, text: text ?? 'ripgrep ended with an error' };
+};
 
 /** Calls `take` for each record. A record that ends with NUL may hold line breaks. */
 const readRecords = (output: Readable, end: string, take: (record: string) => void): void => {
@@ -85,21 +100,21 @@ const start = async (request: RipgrepRequest): Promise<RipgrepEnd> => {
       child.kill('SIGKILL'); // it changes nothing, so it needs no time to end
     };
     let more = false;
-    let error = '';
+    let messages = '';
     readRecords(child.stdout, end, (record) => {
       if (more || take(record) === 'more') return;
       more = true;
       stop();
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      error = (error + text).slice(0, ERROR_CHARACTERS_MAX);
+      messages = (messages + text).slice(0, MESSAGES_CHARACTERS_MAX);
     });
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     child.once('error', reject);
     child.once('close', (code) => {
       signal.removeEventListener('abort', stop);
-      resolve({ more, code, error: error.trim() });
+      resolve({ more, code, fault: readFault(messages.trim()) });
     });
   });
 };

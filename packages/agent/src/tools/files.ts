@@ -6,7 +6,7 @@
  * decoding; and writing, which replaces a file at once, so that no reader sees half of it.
  */
 
-import { createHash, hash } from 'node:crypto';
+import { createHash, hash, randomBytes } from 'node:crypto';
 import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -344,18 +344,39 @@ type Replacement = {
 /** Replaces a file in a held folder. */
 const replaceIn = async (replacement: Replacement): Promise<WriteOutcome> => {
   const { folder, name, bytes } = replacement;
-  const temporary = folder.at(temporaryName(name, bytes));
+  const permissions = await readPermissions(folder.at(name));
+  if (permissions !== null && !(await mayWrite(folder.at(name))))
+    return { kind: 'failed', why: 'it is write-protected' };
+  const usual = folder.at(temporaryName(name, bytes));
+  // until it has the permissions of the old file, no other user may read it
+  const temporary = await createTemporary(usual, permissions === null ? 0o666 : 0o600);
   try {
-    const permissions = await readPermissions(folder.at(name));
-    if (permissions !== null && !(await mayWrite(folder.at(name))))
-      return { kind: 'failed', why: 'it is write-protected' };
-    await fill(temporary, bytes, permissions);
-    return await exchange(temporary, replacement);
+    await fill(temporary.file, bytes, permissions);
+    const outcome = await exchange(temporary.place, replacement);
+    if (outcome.kind === 'written' && temporary.place !== usual) await removeIfThere(usual);
+    return outcome;
   } catch (error) {
-    // it may not exist yet; the failure itself is reported
-    await unlink(temporary).catch(() => undefined);
+    await removeIfThere(temporary.place); // the failure itself is reported
     throw error;
   }
+};
+
+const removeIfThere = (place: string): Promise<void> => unlink(place).catch(() => undefined);
+
+type TemporaryFile = { readonly place: string; readonly file: FileHandle };
+
+/**
+ * Makes the temporary file. One with the usual name is left by a killed call, or another process
+ * writes the same bytes at this moment: then this one gets a name of its own.
+ */
+const createTemporary = async (usual: string, mode: number): Promise<TemporaryFile> => {
+  try {
+    return { place: usual, file: await open(usual, 'wx', mode) };
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+  const place = `${usual}.${randomBytes(6).toString('hex')}.tmp`;
+  return { place, file: await open(place, 'wx', mode) };
 };
 
 type Permissions = { readonly mode: number; readonly uid: number; readonly gid: number };
@@ -380,13 +401,10 @@ const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<vo
 
 /** Writes the temporary file. */
 const fill = async (
-  temporary: string,
+  file: FileHandle,
   bytes: Uint8Array,
   permissions: Permissions | null,
 ): Promise<void> => {
-  await unlink(temporary).catch(() => undefined); // usually there is none
-  // until it has the permissions of the old file, no other user may read it
-  const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);
     if (permissions !== null) await keepOwner(file, permissions);
@@ -407,17 +425,23 @@ const exchange = async (
   const same = hashLoaded(await loadIn(folder, name)) === expected;
   const inPlace = await folder.isInPlace();
   if (same && inPlace) {
-    await rename(temporary, folder.at(name));
-    return { kind: 'written' };
+    try {
+      await rename(temporary, folder.at(name));
+      return { kind: 'written' };
+    } catch (error) {
+      // another process has just written the same bytes, and removed our file
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
   }
   // if the folder is gone, there is nothing to remove
-  await unlink(temporary).catch(() => undefined);
+  await removeIfThere(temporary);
   return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
 };
 
 /**
- * The name of the temporary file. It follows from the content, so that a call that runs again after
- * a crash finds the file that it left. File systems limit the bytes of a name, not its characters.
+ * The usual name of the temporary file. It follows from the content, so that a call that runs again
+ * after a crash removes the file that it left. File systems limit the bytes of a name, not its
+ * characters.
  */
 const temporaryName = (name: string, bytes: Uint8Array): string =>
   `.${Buffer.from(name).toString('utf8', 0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;

@@ -28,6 +28,7 @@ import {
 import { failed, stopped } from './file-change.js';
 import {
   plainNames,
+  type RipgrepEnd,
   type RipgrepRequest,
   readGlob,
   runRipgrep,
@@ -268,14 +269,9 @@ const countBytes = (lines: readonly FoundLine[]): number =>
   lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
 
 /** The matches of a search, and how ripgrep ended. */
-type SearchResult = {
+type SearchResult = RipgrepEnd & {
   readonly files: readonly FoundFile[];
   readonly totals: { readonly lines: number; readonly files: number };
-  /** The search stopped before the last match. */
-  readonly more: boolean;
-  /** Exit code of ripgrep: 0 found, 1 nothing found, 2 failed, perhaps for some files only. */
-  readonly code: number | null;
-  readonly error: string;
 };
 
 type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> &
@@ -306,19 +302,20 @@ const runSearch = async ({ accepts, signal, ...request }: Search): Promise<Searc
   }
 };
 
-/** Searches for plain text if the pattern is no regular expression, and says why. */
+/** `regexFault`: why the pattern is no regular expression, so that it was searched as text. */
+type PatternResult = SearchResult & { readonly regexFault?: string };
+
+/** Searches for plain text if the pattern is no regular expression. */
 const searchPattern = async (
   input: Input,
   run: (flags: readonly string[]) => Promise<SearchResult | null>,
-): Promise<(SearchResult & { readonly fault?: string }) | null> => {
+): Promise<PatternResult | null> => {
   const flags = ripgrepFlags(input);
   const searched = await run(flags);
-  if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
+  if (searched?.fault?.isOfPattern !== true) return searched;
   const literal = await run([...flags, '--fixed-strings']);
-  if (literal === null || literal.error !== '') return searched;
-  // ripgrep's words about the pattern, without its prefix
-  const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
-  return { ...literal, fault: why?.[1] ?? searched.error };
+  if (literal === null || literal.fault !== null) return searched;
+  return { ...literal, regexFault: searched.fault.text };
 };
 
 // ---- What is shown ----
@@ -394,7 +391,7 @@ const describeTotals = (
 
 /** A search with the lines to show. */
 type Result = {
-  readonly searched: SearchResult & { readonly fault?: string };
+  readonly searched: PatternResult;
   readonly shown: Shown;
   readonly cut: Cut | null;
   readonly kind: CountedThing;
@@ -405,19 +402,19 @@ const OMITTED_MAX = 5;
 
 /** The result for the model. */
 const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
-  const { code, error, fault, more } = searched;
+  const { code, fault, regexFault, more } = searched;
   const notes = shown.omitted.slice(0, OMITTED_MAX);
   const others = shown.omitted.length - OMITTED_MAX;
   if (others > 0) notes.push(`[the same holds for ${plural(others, 'more file')}]`);
-  if (fault !== undefined)
+  if (regexFault !== undefined)
     notes.push(
-      `[pattern can't be read as a regular expression (${fault}): it was searched as plain text]`,
+      `[pattern can't be read as a regular expression (${regexFault}): it was searched as plain text]`,
     );
   const text = (...last: readonly string[]): string =>
     [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) return stopped(signal, text('[there may be more]'));
-  if (!more && code !== 0 && code !== 1 && error !== '')
-    return failed(`The search failed: ${error}`);
+  if (!more && code !== 0 && code !== 1 && fault !== null)
+    return failed(`The search failed: ${fault.text}.`);
   if (shown.lines.length === 0 && shown.omitted.length === 0) notes.unshift('No matches.');
   if (more || cut !== null) {
     const extent = more ? '; the rest was not counted' : '';

@@ -14,7 +14,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { isWithin, readTextOrEmptySync } from '../platform/files.js';
 import { findProgram, findRepositoryProgram, type ProgramPath } from '../platform/find-program.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
+import { repositoryFolders } from '../platform/trusted-folders.js';
 import { isObject, type Loose } from '../platform/untrusted-input.js';
 import type { HookContext } from '../ports/hooks.js';
 import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';

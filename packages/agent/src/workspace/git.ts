@@ -48,7 +48,6 @@ import {
   readTextOrEmptySync,
 } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
 import {
   type ProgramEnd,
   ProgramFailure,
@@ -57,6 +56,7 @@ import {
   settleAll,
 } from '../platform/run-program.js';
 import { atExit, SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
+import { repositoryFolders } from '../platform/trusted-folders.js';
 import { makeScratch } from './scratch-folder.js';
 
 export type GitPlace = {

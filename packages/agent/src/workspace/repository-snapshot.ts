@@ -11,8 +11,8 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { readRegularSync, readSmall } from '../platform/files.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
+import { repositoryFolders } from '../platform/trusted-folders.js';
 import {
   FileCache,
   findCommit,

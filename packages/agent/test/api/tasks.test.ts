@@ -40,6 +40,27 @@ test('a task has a session of its own, and its last message is the result of the
   assert.ok(costUsd !== null && Math.abs(costUsd - 4 * CALL_USD) < 1e-9, `4 calls, not ${costUsd}`);
 });
 
+test('a task with a call of unknown price costs at least what is known', async (t) => {
+  const unknown: Answer = async function* (...given) {
+    for await (const piece of callTools(rawCall('r', 'read', { path: 'a.txt' }))(...given))
+      yield piece.type === 'completed' ? { ...piece, usage: null } : piece;
+  };
+  const { model } = twoSided([callTools(startTask()), say('done')], [unknown, say('It says 42.')]);
+  const { session, journals } = await open(t, { model });
+  const turn = await session.prompt('find out');
+  const child = (await listed(journals)).find(({ startedBy }) => startedBy !== undefined);
+  const stored = await journals.peek(child?.sessionId ?? '');
+  for (const [state, priced] of [
+    [stored.state, 1],
+    [turn.state, 3],
+  ] as const) {
+    const { costUsd, unpriced } = state.session.usage;
+    assert.ok(Math.abs(costUsd - priced * CALL_USD) < 1e-9, `${priced} calls, not ${costUsd}`);
+    assert.equal(unpriced, 1);
+  }
+  assert.equal(turn.usage.costUsd, null, 'never as exact');
+});
+
 test('a task changes nothing, and nobody is asked for it', async (t) => {
   const { model, requests } = twoSided(
     [callTools(startTask()), say('done')],

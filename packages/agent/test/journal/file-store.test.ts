@@ -13,6 +13,7 @@ import {
   tellFrom,
 } from '../../../../test/kit/journal/story.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { writeWhole } from '../../src/journal/state-folder.js';
 import { step } from '../../src/machine/machine.js';
 
 const modeOf = async (path: string): Promise<string> =>
@@ -44,6 +45,16 @@ test('files are for their owner only', async (context) => {
     ['a.jsonl', 'a.mark', 'a.owner', 'b.jsonl', 'b.owner'],
     'no lock and no draft stays behind',
   );
+});
+
+test('writers of one file at one moment leave the text of one, and nothing beside it', async (context) => {
+  const folder = await makeFolder(context);
+  const path = join(folder, 'key');
+  const texts = ['one', 'two', 'three'];
+  await Promise.all(texts.map((text) => writeWhole(path, [Buffer.from(text.repeat(50_000))])));
+  const written = await readFile(path, 'utf8');
+  assert.ok(texts.some((text) => written === text.repeat(50_000)));
+  assert.deepEqual(await readdir(folder), ['key']);
 });
 
 test('every line is JSON, numbered from 1, with a check at rest and every so often', async (context) => {

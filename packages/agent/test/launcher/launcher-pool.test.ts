@@ -47,11 +47,11 @@ for (const [name, first] of shells.filter(([one]) => ownPrograms().find(one) !==
       closingOthers({ program, words: [...first, ...words] }, last, systemBash());
     const place = makePlace(t, { closingOthers: closing, pieces: [2, 1] });
     for (const code of [0, 3, 125, 137]) {
-      const { how, output, leftBehind } = await place.run(`echo one; echo two >&2; exit ${code}`);
-      assert.deepEqual([how, output, leftBehind], [exited(code), 'one\ntwo\n', false]);
+      const { how, output, report } = await place.run(`echo one; echo two >&2; exit ${code}`);
+      assert.deepEqual([how, output, report], [exited(code), 'one\ntwo\n', 'noneLeft']);
     }
     const left = await place.run('sleep 1000 & echo up');
-    assert.deepEqual([left.how, left.output, left.leftBehind], [exited(0), 'up\n', true]);
+    assert.deepEqual([left.how, left.output, left.report], [exited(0), 'up\n', 'leftBehind']);
   });
 }
 
@@ -94,8 +94,8 @@ test('launcher: a process that an open command has detached holds its end up for
   const go = path.join(place.folder, 'go');
   const detached = `while [ ! -e ${go} ]; do sleep 0.05; done`;
   const script = `setsid sh -c '${detached}' & printf 'one\\0left'`;
-  const { how, output, isWhole, leftBehind } = await place.run(script, {}, open);
-  assert.deepEqual([how, output, isWhole, leftBehind], [exited(0), 'one\0left', false, false]);
+  const { how, output, isWhole, report } = await place.run(script, {}, open);
+  assert.deepEqual([how, output, isWhole, report], [exited(0), 'one\0left', false, 'missing']);
   writeFileSync(go, '');
 });
 

@@ -6,7 +6,7 @@ import { agentMachine } from '../../src/journal/journaled-agent-machine.js';
 import { CHECK_EVERY } from '../../src/journal/replay.js';
 import { dueCheck } from '../../src/journal/writer.js';
 import { initialState, step } from '../../src/machine/machine.js';
-import { isAsked } from '../../src/machine/moves/tool-batch.js';
+import { isAsked } from '../../src/machine/moves/batch-calls.js';
 import type { State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { presetRules } from '../../src/policy/presets.js';

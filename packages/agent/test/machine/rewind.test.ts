@@ -22,12 +22,12 @@ import type { ChangeSummary, On } from '../../src/machine/event.js';
 import { modelReply, toolCall, userInput } from '../../src/machine/event.js';
 import { initialState, settledConversation, step } from '../../src/machine/machine.js';
 import type { Message } from '../../src/machine/message.js';
+import { noStreaks } from '../../src/machine/moves/budget.js';
 import {
   replaceConversation,
   rewindConversation,
   rewoundConversation,
 } from '../../src/machine/moves/rewind.js';
-import { noStreaks } from '../../src/machine/moves/tool-batch.js';
 import { defaultSettings } from '../../src/machine/settings.js';
 
 const asked = addTexts(emptyConversation, 'user', ['hello']);

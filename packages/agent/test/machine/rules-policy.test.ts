@@ -7,7 +7,7 @@ import { a, bad, u, use } from '../../../../test/kit/agent/shown.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import type { Call } from '../../src/machine/call.js';
 import type { Event } from '../../src/machine/event.js';
-import { callWithId, endInvalid } from '../../src/machine/moves/tool-batch.js';
+import { callWithId, endInvalid } from '../../src/machine/moves/batch-calls.js';
 import type { State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { presetRules } from '../../src/policy/presets.js';

@@ -4,7 +4,8 @@ import type { Json } from '@pawl/machine/kernel/shape';
 import { session } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
-import { countStreaks, type EndedCall } from '../../src/machine/moves/tool-batch.js';
+import type { EndedCall } from '../../src/machine/call.js';
+import { countStreaks } from '../../src/machine/moves/budget.js';
 import type { SessionData } from '../../src/machine/state.js';
 
 /** What counts as the same again: the calls by tool and input, the results by their texts, a failure by all failing. */

@@ -81,6 +81,14 @@ test('a call without a price is counted as one, and costs nothing', () => {
   assert.deepEqual({ costUsd, unpriced }, { costUsd: 0.5, unpriced: 7 });
 });
 
+test('calls without a price in the usage of a task are counted, beside the price of the others', () => {
+  const ofTask = { ...call, unpriced: 2 };
+  const { costUsd, unpriced } = addUsage(totals, ofTask);
+  assert.deepEqual({ costUsd, unpriced }, { costUsd: 0.75, unpriced: 8 });
+  assert.equal(sumUsage(ofTask, ofTask).unpriced, 4);
+  assert.deepEqual(Object.keys(sumUsage(call, call)), Object.keys(call));
+});
+
 const session = (limits: Partial<Limits>, change: Partial<SessionData> = {}): SessionData => ({
   ...begun({ limits }).session,
   ...change,

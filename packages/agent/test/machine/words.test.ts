@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import type { Walker } from '../../../../test/kit/agent/walker.js';
+import { invalidText, outcomeText, refusedText } from '../../src/machine/moves/batch-calls.js';
 import { cutMiddle, utf8Bytes } from '../../src/machine/moves/retry.js';
 import { durationText, resetText } from '../../src/machine/moves/stop.js';
-import { invalidText, outcomeText, refusedText } from '../../src/machine/moves/tool-batch.js';
 
 // What the machine says, where a number or a length decides about the words.
 

@@ -10,7 +10,7 @@ import {
   findFolderWithGit,
   folderAbove,
   repositoryFolders,
-} from '../../src/platform/repository-folders.js';
+} from '../../src/platform/trusted-folders.js';
 
 /** Pawl's searches for a repository end where git ends its own. */
 

@@ -15,7 +15,6 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import {
-  createLink,
   openRegular,
   readBytes,
   readRawName,
@@ -23,12 +22,15 @@ import {
   readRegularSync,
   readSmall,
   readUpTo,
-  replaceEntry,
-  replaceKeepingCopy,
-  setAside,
   systemFault,
   systemPath,
 } from '../../src/platform/files.js';
+import {
+  createLink,
+  replaceEntry,
+  replaceKeepingCopy,
+  setAside,
+} from '../../src/platform/replaceable-files.js';
 
 /** Only files are opened, and never more of them is read than allowed. */
 

@@ -1,4 +1,4 @@
-import type { Case } from '../../../../test/kit/sandbox/fence.js';
+import { type Case, PLANTED } from '../../../../test/kit/sandbox/fence.js';
 import type { Step } from '../../../../test/kit/sandbox/fence-runner.js';
 
 /**
@@ -42,7 +42,7 @@ const receiver = (address: string): string =>
     '    open("listening", "w").close()',
     '    c = s.accept()[0]',
     '    rights = c.recvmsg(1, socket.CMSG_SPACE(12))[1][0][2]',
-    '    here, etc, proc = array.array("i", rights)',
+    '    here, planted, proc = array.array("i", rights)',
     '    while not os.path.exists("ended"):',
     '        time.sleep(0.01)',
     '    for _ in range(50):',
@@ -50,7 +50,7 @@ const receiver = (address: string): string =>
     '            attempt(write, name, here)',
     '        found = attempt(ask, "hidden.sock", here)',
     '        if os.geteuid() == 0:',
-    '            found += attempt(read, f"pawl-{os.stat(\'.\').st_ino}", etc)',
+    '            found += attempt(read, f"pawl-{os.stat(\'.\').st_ino}", planted)',
     '            found += attempt(set, "sys/kernel/core_pattern", proc)',
     '        with open("stolen", "a") as file:',
     '            file.write(found)',
@@ -69,7 +69,7 @@ const pass = (address: string): readonly string[] => [
 const sender = (address: string): string =>
   python([
     'import array, os, socket, time',
-    'folders = array.array("i", [os.open(name, os.O_RDONLY) for name in [".", "/etc", "/proc"]])',
+    `folders = array.array("i", [os.open(name, os.O_RDONLY) for name in [".", "${PLANTED}", "/proc"]])`,
     'while not os.path.exists("listening"):',
     '    time.sleep(0.01)',
     ...pass(address),
@@ -91,12 +91,11 @@ const relay = (from: string, to: string): string =>
   ]);
 
 /** A file that only root may read. */
-const SECRET = '/etc/pawl-$(stat -c %i .)';
+const SECRET = `${PLANTED}/pawl-$(stat -c %i .)`;
 
 const SETUP = [
   'git init -q . && git config core.fsmonitor false',
   'touch .git/hooks/pre-commit .envrc',
-  // not /etc/shadow: another test that adds a user replaces that, and a mount ends with its file
   `if [ $(id -u) = 0 ]; then (umask 077; echo secret > ${SECRET}); fi`,
   "(python3 - >/dev/null 2>&1 <<'PROGRAM' &",
   'import os, socket',

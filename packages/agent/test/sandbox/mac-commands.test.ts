@@ -25,7 +25,9 @@ test('a command that is stopped where nobody tells of processes has perhaps left
   const [start, ...words] = mac.wrap([process.execPath, program, workspace, home, 'stop']);
   const env = { ...process.env, ...mac.environment };
   const { stdout } = await promisify(execFile)(start, words, { env });
-  assert.equal(JSON.parse(stdout).leftovers, 'unseen', stdout);
+  const [stopped = '', marked] = stdout.split('\n');
+  assert.equal(JSON.parse(stopped).leftovers, 'unseen', stdout);
+  assert.equal(marked, '"unseen"', 'of processes with a marker, too');
   assert.deepEqual(processesWith(folder), []);
 });
 

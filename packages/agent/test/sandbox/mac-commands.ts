@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type CommandRequest, startCommand } from '../../src/command/command.js';
 import { createCommandSandbox } from '../../src/command/command-sandbox.js';
+import { endMarked } from '../../src/command/end-processes.js';
 import { readUserPlaces } from '../../src/secrets/user-places.js';
 
 /** Runs commands in the fence of macOS, and prints what came of each. Arguments: the workspace, a folder for the session, and `stop`: to stop one command. */
@@ -36,6 +37,7 @@ const run = async (command: string, more: Partial<CommandRequest> = {}): Promise
 
 if (stops) {
   await run('echo begun; sleep 1000');
+  console.log(JSON.stringify(await endMarked('none')));
   await sandbox.close();
   process.exit();
 }

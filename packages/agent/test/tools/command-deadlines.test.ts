@@ -15,7 +15,7 @@ type Due = number | null | undefined;
 
 const ENDED: LaunchedEnd = {
   how: { kind: 'exited', code: 0 },
-  leftBehind: false,
+  report: 'noneLeft',
   isCut: false,
   isWhole: true,
   endedAt: null,

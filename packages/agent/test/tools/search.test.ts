@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
+import { ripgrepProgram } from '../../src/platform/find-program.js';
+import { type RipgrepFault, readFault } from '../../src/tools/file-search.js';
 import { makePlace, type Place } from './context.js';
 
 const fill = async (place: Place): Promise<void> => {
@@ -166,6 +168,39 @@ test('search: output that was cut is searched by its hash, with the numbers that
     status: 'failed',
     text: `There is no blob:${'00'.repeat(32)} in this session.`,
   });
+});
+
+/** Patterns that ripgrep can't use, and what it says against them. */
+const wrongPatterns: readonly (readonly [pattern: string, fault: RegExp])[] = [
+  ['call(', /^unclosed group$/],
+  ['(?x)\na(', /^unclosed group$/],
+  ['\\w{1000}{1000}', /^compiled regex exceeds size limit of \d+$/],
+  ['a\nb', /^the literal "\\n" is not allowed in a regex$/],
+];
+
+test('search: of messages of ripgrep only those about the pattern are shown', async (t) => {
+  const place = await makePlace(t);
+  await symlink('loop', place.path('loop'));
+  const program = await ripgrepProgram();
+  // without the options that turn messages about files off
+  const faultOf = (...words: readonly string[]): RipgrepFault | null => {
+    const { stderr } = spawnSync(program, words, { cwd: place.workspace, encoding: 'utf8' });
+    return readFault(stderr.trim());
+  };
+  for (const [pattern, text] of wrongPatterns) {
+    const fault = faultOf(`--regexp=${pattern}`, '--', '.');
+    assert.equal(fault?.isOfPattern, true, pattern);
+    assert.match(fault.text, text);
+  }
+  for (const words of [
+    ['x', 'gone'],
+    ['x', 'loop'],
+    ['x', '--file=gone'],
+  ])
+    assert.deepEqual(faultOf(...words), {
+      isOfPattern: false,
+      text: 'ripgrep ended with an error',
+    });
 });
 
 test('search: symlinks are not followed out of the workspace', async (t) => {

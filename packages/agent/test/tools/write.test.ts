@@ -1,6 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { chmod, chown, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -186,6 +186,36 @@ for (const { title, old = 'a\nb\nc\n', content, refused } of refusedRows) {
     assert.equal(outcome.status, refused === undefined ? 'ok' : 'failed');
   });
 }
+
+test('writers of the same bytes at one moment disturb nobody', async (t) => {
+  const folder = temporaryFolder(t, 'write');
+  const file = path.join(folder, 'file');
+  const bytes = Buffer.alloc(1_000_000, 'new');
+  for (let round = 0; round < 5; round++) {
+    await writeFile(file, 'old');
+    const writers = [1, 2, 3].map(async () => {
+      const outcome = await replaceFile(file, bytes, hashBytes('old'));
+      if (outcome.kind === 'written') assert.ok(bytes.equals(await readFile(file)), 'a part of it');
+      return outcome;
+    });
+    const outcomes = await Promise.all(writers);
+    assert.ok(outcomes.some(({ kind }) => kind === 'written'));
+    for (const outcome of outcomes)
+      assert.match(outcome.kind, /^(written|changedMeanwhile)$/, JSON.stringify(outcome));
+    assert.deepEqual(await readdir(folder), ['file']);
+  }
+});
+
+test('what a killed writer of the same bytes left beside a file is removed', async (t) => {
+  const folder = temporaryFolder(t, 'write');
+  const file = path.join(folder, 'file');
+  await writeFile(file, 'old');
+  await writeFile(path.join(folder, `.file.${hashBytes('new').slice(0, 12)}.tmp`), 'n');
+  const outcome = await replaceFile(file, Buffer.from('new'), hashBytes('old'));
+  assert.deepEqual(outcome, { kind: 'written' });
+  assert.deepEqual(await readdir(folder), ['file']);
+  assert.equal(await readFile(file, 'utf8'), 'new');
+});
 
 // only root can make files of others
 if (process.geteuid?.() === 0)

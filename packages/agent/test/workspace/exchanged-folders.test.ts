@@ -12,15 +12,15 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { chooseRows, countCases } from '../../../../test/tier.js';
 import { readPromptText } from '../../src/extensions/skills/read-skill.js';
 import { toolCall } from '../../src/machine/event.js';
+import { readRegularSync } from '../../src/platform/files.js';
 import {
   createFile,
   createLink,
-  readRegularSync,
   removeBelow,
   replaceKeepingCopy,
   setAside,
   writeBack,
-} from '../../src/platform/files.js';
+} from '../../src/platform/replaceable-files.js';
 import { loadAgentsFiles } from '../../src/session/instructions.js';
 import { loadFile } from '../../src/tools/files.js';
 import { lookAt, readState } from '../../src/workspace/checkpoints/file-entries.js';

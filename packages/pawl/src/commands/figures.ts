@@ -319,13 +319,10 @@ type Block = { readonly title: string; readonly lines: readonly Safe[] };
 
 /** The sum of usages of single calls and of sums; null is not known. */
 const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
-  usages.reduce<UsageTotals>((sum, usage) => {
-    if (usage === null) return sum;
-    if (!('unpriced' in usage)) return addUsage(sum, usage);
-    // `addUsage` takes a sum for one call, and does not add its count of unpriced calls
-    const added = addUsage(sum, usage);
-    return { ...added, unpriced: sum.unpriced + usage.unpriced };
-  }, nothingSpent);
+  usages.reduce<UsageTotals>(
+    (sum, usage) => (usage === null ? sum : addUsage(sum, usage)),
+    nothingSpent,
+  );
 
 /** Where the money was spent, by the machine's state that spent it. */
 const spentIn = ({

@@ -135,7 +135,7 @@ const storeKey = async (provider: Provider, key: string): Promise<void> => {
   const folder = path.join(configFolder(process.env), 'keys');
   const file = path.join(folder, provider.name);
   await makeFolder(folder);
-  await writeWhole(file, `${file}.new`, [Buffer.from(`${key}\n`)]);
+  await writeWhole(file, [Buffer.from(`${key}\n`)]);
   const config = userFile(process.env);
   const changed = await changeConfigFile(config, (text, format) =>
     namingKeyFile(text, provider.name, file, format),

@@ -3,7 +3,6 @@
  * bottom: storing and mentioning it; and reading the clipboard by an installed program.
  */
 
-import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { makeFolder, pastedFolder, writeWhole } from '@pawl/agent/journal/state-folder';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -43,8 +42,7 @@ const keepClipboard = async (
   if (mention === null)
     throw new Error(`${file} can't be mentioned because its path contains spaces and quotes`);
   await makeFolder(folder);
-  // written under another name, then renamed
-  await writeWhole(file, `${file}.${randomUUID()}`, [bytes]);
+  await writeWhole(file, [bytes]);
   return mention;
 };
 

@@ -29,8 +29,8 @@ import {
 import { keyVariables } from '@pawl/agent/models/provider-table';
 import { type ProcessEnvironment, stateFolder } from '@pawl/agent/platform/environment';
 import { isWithin, readRegular } from '@pawl/agent/platform/files';
-import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { plural } from '@pawl/agent/platform/text';
+import { repositoryFolders } from '@pawl/agent/platform/trusted-folders';
 import { isTable, parseBounded, whereInvalid } from '@pawl/agent/platform/untrusted-input';
 import { COMMAND_LEVELS, type CommandLevel } from '@pawl/agent/policy/decide';
 import { loadConfig, mcpJsonFiles, type ProjectHook } from '../settings/configuration.js';

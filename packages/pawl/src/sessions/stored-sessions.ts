@@ -21,7 +21,7 @@ import {
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Settings } from '@pawl/agent/machine/settings';
 import { stateFolder } from '@pawl/agent/platform/environment';
-import { otherWriters } from '@pawl/agent/platform/files';
+import { otherWriters } from '@pawl/agent/platform/trusted-folders';
 import type { Blobs, MachineTypes, SessionInfo } from '@pawl/agent/ports/journal';
 import type { SessionOrigin } from '@pawl/agent/session/session-settings';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';

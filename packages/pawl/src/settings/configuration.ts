@@ -26,8 +26,8 @@ import {
 } from '@pawl/agent/models/provider-table';
 import { configFolder, type ProcessEnvironment } from '@pawl/agent/platform/environment';
 import { isWithin, readRegular, readRegularSync } from '@pawl/agent/platform/files';
-import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { cut, nearestWord, plural } from '@pawl/agent/platform/text';
+import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/trusted-folders';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
 import type { WrittenRule } from '@pawl/agent/policy/presets';
 import { describeRule } from '@pawl/agent/policy/rules';

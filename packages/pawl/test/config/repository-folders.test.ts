@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
+import { repositoryFolders } from '@pawl/agent/platform/trusted-folders';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { FormatterChoice } from '@pawl/agent/workspace/formatters';
 import { useRepository } from '@pawl/agent/workspace/git';

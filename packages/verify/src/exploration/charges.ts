@@ -13,6 +13,7 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event, ModelError } from '@pawl/agent/machine/event';
+import { isRunning } from '@pawl/agent/machine/moves/batch-calls';
 import {
   findReservation,
   getAllowance,
@@ -20,7 +21,7 @@ import {
   measuredId,
   spendingId,
 } from '@pawl/agent/machine/moves/budget';
-import { isRunning, isSpending, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
+import { isSpending, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import type { Limits, Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State } from '@pawl/agent/machine/state';
 import type { Step } from '@pawl/machine/kernel/table';

@@ -21,7 +21,8 @@ import type {
   On,
   QueuedInput,
 } from '@pawl/agent/machine/event';
-import { isEnded, isRunning, isSpending } from '@pawl/agent/machine/moves/tool-batch';
+import { isEnded, isRunning } from '@pawl/agent/machine/moves/batch-calls';
+import { isSpending } from '@pawl/agent/machine/moves/tool-batch';
 import { defaultSettings, type Limit, noUsage } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
 import { inFlight } from '../invariants.js';

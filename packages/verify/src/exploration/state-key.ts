@@ -6,10 +6,11 @@
 import type { Call } from '@pawl/agent/machine/call';
 import { holdsResults } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
+import { isEnded } from '@pawl/agent/machine/moves/batch-calls';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
 import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
-import { isEnded, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
+import { spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import {
   type Dimension,
   type Limit,

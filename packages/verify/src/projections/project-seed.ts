@@ -15,7 +15,7 @@
 
 import type { Action, ActionType } from '@pawl/agent/machine/action';
 import type { Event, FailureOrigin } from '@pawl/agent/machine/event';
-import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
+import { isEnded } from '@pawl/agent/machine/moves/batch-calls';
 import type { State } from '@pawl/agent/machine/state';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import {

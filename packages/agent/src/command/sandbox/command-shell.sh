@@ -7,7 +7,8 @@
 #
 # All processes of a fence end with its first one, so nobody outside can see what the command left running.
 # This shell is the first one. When the command has ended, it looks for other processes in the fence's /proc,
-# and reports them as the last output of a stream that we read. Its exit code is the command's own.
+# and reports whether there are any, as the last output of a stream that we read. Its exit code is the command's
+# own. Without a report the fence may have failed before this shell began.
 #
 # If no line comes, the shell kills itself, so that no exit code is mistaken for the command's.
 
@@ -43,5 +44,5 @@ code=$?
 look
 # A process that is about to end, such as a process substitution, gets 50 ms.
 [ -z "$left" ] || { sleep 0.05; look; }
-[ -z "$left" ] || printf '\0left behind\n' >&3
+if [ -z "$left" ]; then printf '\0none left\n' >&3; else printf '\0left behind\n' >&3; fi
 exit $code

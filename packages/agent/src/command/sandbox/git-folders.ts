@@ -18,17 +18,16 @@ import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
   entryStatus,
   isFolder,
-  isOwnOrSystem,
   isWithin,
-  listFolder,
   readBytes,
   readRegularSync,
   readSmall,
   realPath,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
-import { folderAbove } from '../../platform/repository-folders.js';
+import { listFolder } from '../../platform/replaceable-files.js';
 import { askProgramSync } from '../../platform/start-program.js';
+import { folderAbove, isOwnOrSystem } from '../../platform/trusted-folders.js';
 import { listWords, settingCommand } from '../../policy/paths.js';
 
 /**

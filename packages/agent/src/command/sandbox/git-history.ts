@@ -45,17 +45,14 @@ import {
   entryStatus,
   errorCode,
   holdFolderSync,
-  inFolder,
   isFolder,
   namesIn,
   readBytes,
   readRegularSync,
-  removeBelow,
-  replaceEntry,
-  setAside,
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
+import { inFolder, removeBelow, replaceEntry, setAside } from '../../platform/replaceable-files.js';
 import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { askGit } from './git-folders.js';

@@ -17,13 +17,13 @@ import { homeFolder, type ProcessEnvironment } from '../../platform/environment.
 import {
   entriesIn,
   entryStatus,
-  inFolder,
   isWithin,
   mayAccess,
   readTextOrEmptySync,
   realPath,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
+import { inFolder } from '../../platform/replaceable-files.js';
 import { askProgram } from '../../platform/start-program.js';
 import { CREDENTIALS, listWords } from '../../policy/paths.js';
 import type { FoundPlaces } from '../../secrets/user-places.js';

@@ -15,18 +15,20 @@ import { readFileSync, readlinkSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
-  createFile,
-  createLink,
   entryStatus,
   isWithin,
   readRawName,
   readRegularSync,
-  replaceKeepingCopy,
-  setAside,
   systemPath,
-  writeBack,
   writePrivateSync,
 } from '../../platform/files.js';
+import {
+  createFile,
+  createLink,
+  replaceKeepingCopy,
+  setAside,
+  writeBack,
+} from '../../platform/replaceable-files.js';
 import { firstOf } from '../../policy/decide.js';
 import { findProtection } from '../../policy/paths.js';
 import {

@@ -21,8 +21,9 @@
 import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isWithin, listFolder } from '../../platform/files.js';
+import { entryStatus, isWithin } from '../../platform/files.js';
 import { findProgram } from '../../platform/find-program.js';
+import { listFolder } from '../../platform/replaceable-files.js';
 import { findProtection, isObeyedOnEntry, listWords, mayBeProtected } from '../../policy/paths.js';
 import {
   type ConfigPlace,

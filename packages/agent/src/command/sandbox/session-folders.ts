@@ -43,12 +43,12 @@ import {
   entriesIn,
   entryStatus,
   hasDescriptorPaths,
-  inFolder,
   namesIn,
   readSmall,
   writePrivateSync,
 } from '../../platform/files.js';
 import { bootId, pidNamespace } from '../../platform/processes.js';
+import { inFolder } from '../../platform/replaceable-files.js';
 import type { GitFiles, HomeView } from './host.js';
 
 /** Path of the session's home inside the sandbox. */

@@ -5,9 +5,9 @@
  * line on its stdin. launcher.sh writes the line: the word `go` and our shell text. In the mode
  * `parked` the shell then runs the file with the command, which evaluates the line; in the mode
  * `open` the line itself is the command. In the mode `run` nothing waits. The end of the output is
- * marked twice: `LEFT_BEHIND` by command-shell.sh, `ENDED` by launcher.sh. A command may print the
- * marks itself: `ENDED` counts only with an exit code, and a false `LEFT_BEHIND` changes a note in
- * its result.
+ * marked twice: by command-shell.sh with an `EndReport`, by launcher.sh with `ENDED`. A command may
+ * print the marks itself: `ENDED` counts only with an exit code, and a false report changes a note
+ * in its result.
  */
 
 import { readFileSync } from 'node:fs';
@@ -144,8 +144,15 @@ export const openCommand = (
   return { file: '', line: steps.filter((step) => step !== '').join(';') };
 };
 
-/** Ends the output of a command with leftover processes; command-shell.sh writes it. */
-const LEFT_BEHIND = '\0left behind\n';
+/**
+ * What command-shell.sh reports in a fence when the command has ended: whether processes are left.
+ * `missing`: the shell has not come that far, so the command may never have started.
+ */
+export type EndReport = 'leftBehind' | 'noneLeft' | 'missing';
+
+/** The reports as they end the output. */
+const REPORTS = { leftBehind: '\0left behind\n', noneLeft: '\0none left\n' } as const;
+
 /**
  * Follows everything that the command itself has written; launcher.sh writes it. Processes that the
  * command has detached may write after it.
@@ -159,17 +166,17 @@ export type MarkReader = {
   /** The mark `ENDED` has come. */
   readonly hasEnded: boolean;
   add(bytes: Buffer): void;
-  /** Call it at the end of the stream. Returns whether the mark `LEFT_BEHIND` has come. */
-  end(): boolean;
+  /** Call it at the end of the stream. */
+  end(): EndReport;
 };
 
 export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
   let held = Buffer.alloc(0);
-  let leftBehind = false;
-  const passWithoutMark = (bytes: Buffer): void => {
-    const isMarked = bytes.toString('latin1', bytes.length - LEFT_BEHIND.length) === LEFT_BEHIND;
-    leftBehind ||= isMarked;
-    const text = isMarked ? bytes.subarray(0, -LEFT_BEHIND.length) : bytes;
+  let report: EndReport = 'missing';
+  const passWithoutReport = (bytes: Buffer): void => {
+    const found = reportAtEnd(bytes);
+    if (found !== 'missing') report = found;
+    const text = found === 'missing' ? bytes : bytes.subarray(0, -REPORTS[found].length);
     if (text.length > 0) pass(text);
   };
   const reader = {
@@ -178,7 +185,7 @@ export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
       let rest = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
       for (let at = rest.indexOf(ENDED); at !== -1; at = rest.indexOf(ENDED)) {
         reader.hasEnded = true;
-        passWithoutMark(rest.subarray(0, at));
+        passWithoutReport(rest.subarray(0, at));
         rest = rest.subarray(at + ENDED.length);
       }
       const end = rest.length - markStart(rest);
@@ -186,20 +193,30 @@ export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
       if (end > 0) pass(rest.subarray(0, end));
     },
     end() {
-      passWithoutMark(held);
+      passWithoutReport(held);
       held = Buffer.alloc(0);
-      return leftBehind;
+      return report;
     },
   };
   return reader;
 };
 
+const reportAtEnd = (bytes: Buffer): EndReport => {
+  for (const report of ['leftBehind', 'noneLeft'] as const) {
+    const mark = REPORTS[report];
+    if (bytes.toString('latin1', bytes.length - mark.length) === mark) return report;
+  }
+  return 'missing';
+};
+
+/** What may stand at the end of the output. */
+const MARKS = [REPORTS.leftBehind + ENDED, REPORTS.noneLeft + ENDED, ENDED] as const;
+
 /** Length of the longest end of `bytes` that may be the beginning of a mark. */
 const markStart = (bytes: Buffer): number => {
-  const marks = [LEFT_BEHIND + ENDED, ENDED] as const;
-  for (let length = Math.min(bytes.length, marks[0].length); length > 0; length--) {
+  for (let length = Math.min(bytes.length, MARKS[0].length); length > 0; length--) {
     const end = bytes.toString('latin1', bytes.length - length);
-    if (marks[0].startsWith(end) || marks[1].startsWith(end)) return length;
+    if (MARKS.some((mark) => mark.startsWith(end))) return length;
   }
   return 0;
 };

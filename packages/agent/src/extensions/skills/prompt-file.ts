@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { realPath } from '../../platform/files.js';
-import { repositoryFolders } from '../../platform/repository-folders.js';
+import { repositoryFolders } from '../../platform/trusted-folders.js';
 
 /** A folder with skills or with commands. */
 export type PromptPlace = {

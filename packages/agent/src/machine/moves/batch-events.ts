@@ -14,7 +14,7 @@ import { decide } from '../../policy/decide.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.js';
 import { createGrant, grantCovers } from '../../policy/rules.js';
 import type { Action } from '../action.js';
-import type { Call, CallOutcome } from '../call.js';
+import type { Call, CallOutcome, EndedCall } from '../call.js';
 import type { Event, On, StoppedCall } from '../event.js';
 import { type Settings, settingsAfterPlan } from '../settings.js';
 import {
@@ -28,27 +28,12 @@ import {
   type SessionData,
   type SessionUpdate,
 } from '../state.js';
-import { countToolUsage, schedule, timerFrom } from './budget.js';
-import { showHooks } from './hooks.js';
-import { appendResults, appendTexts } from './request.js';
 import {
-  cancelledText,
-  getStopCause,
-  isStopping,
-  isStoppingAtLimit,
-  isTurnLimit,
-  stopNote,
-} from './stop.js';
-import {
-  admit,
   type CallReference,
   cancelCalls,
   cancelTimer,
   closedText,
-  countStreaks,
-  decideCall,
   displayResult,
-  type EndedCall,
   endRunning,
   findCall,
   getCancelCause,
@@ -62,11 +47,22 @@ import {
   refusedText,
   replaceCalls,
   resultOfCall,
-  startReadyCalls,
   type ToolBatch,
   unknownText,
   withdrawApprovals,
-} from './tool-batch.js';
+} from './batch-calls.js';
+import { countStreaks, countToolUsage, schedule, timerFrom } from './budget.js';
+import { showHooks } from './hooks.js';
+import { appendResults, appendTexts } from './request.js';
+import {
+  cancelledText,
+  getStopCause,
+  isStopping,
+  isStoppingAtLimit,
+  isTurnLimit,
+  stopNote,
+} from './stop.js';
+import { admit, decideCall, startReadyCalls } from './tool-batch.js';
 
 /** The result of a move that stays in the batch. */
 type BatchMove = MoveTo<'ExecutingTools'>;
@@ -181,11 +177,11 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Batch
   const diff = preview.kind === 'change' ? preview.diff : null;
   // undefined: the policy decides again
   const admission = admit(context, judged, requestedAt, event.at, undefined, diff);
-  const { call: next, asks, stops } = admission;
+  const { call: next, questions, stops } = admission;
   const batch = stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state;
   const shown = isEnded(next) ? [displayResult(state.batchId, next)] : [];
   const started = startReadyCalls(replaceCalls(batch, next), event.at);
-  return go(started.state, ...shown, ...asks, ...started.actions);
+  return go(started.state, ...shown, ...questions, ...started.actions);
 };
 
 // ---- Approvals ----

@@ -1,10 +1,10 @@
 /**
  * Limits, and the usage (tokens and dollars) that counts towards them.
  *
- * From top to bottom: the limits of session and turn; usage, which counts once per id; the
- * reservation, dollars set aside before a request whose price is known only afterwards; and the
- * time limit with its timers. A limit in dollars holds although usage comes late, because the
- * worst case is reserved first.
+ * From top to bottom: the limits of session and turn; streaks of equal batches, which three limits
+ * count; usage, which counts once per id; the reservation, dollars set aside before a request whose
+ * price is known only afterwards; and the time limit with its timers. A limit in dollars holds
+ * although usage comes late, because the worst case is reserved first.
  *
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
  * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
@@ -16,6 +16,7 @@
  */
 
 import type { Action } from '../action.js';
+import type { EndedCall } from '../call.js';
 import type { Event, ModelErrorKind, On } from '../event.js';
 import {
   type Dimension,
@@ -317,6 +318,51 @@ export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>
   });
 };
 
+// ---- Streaks: equal batches in a row, for the limits repeats, errors and sameResults ----
+
+/** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
+const fingerprint = (text: string): string => {
+  let hash = 0x81_1c_9d_c5;
+  // Stryker disable next-line EqualityOperator: any number may stand for a text
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01_00_01_93);
+  }
+  return `${text.length}.${(hash >>> 0).toString(16)}`;
+};
+
+const hashCalls = (calls: readonly EndedCall[]): string =>
+  fingerprint(
+    JSON.stringify(calls.map(({ judged }) => [judged.tool, judged.rawInput ?? judged.input])),
+  );
+
+const hashResults = (calls: readonly EndedCall[]): string =>
+  fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
+
+/** Counts one batch, only if one of the limits is set. */
+export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
+  const { repeats, errors, sameResults } = session.settings.limits;
+  if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
+  const before = session.turn.streaks;
+  const [asked, answered] = [hashCalls(calls), hashResults(calls)];
+  const streaks = {
+    calls: asked,
+    results: answered,
+    repeats: asked === before.calls ? before.repeats + 1 : 1,
+    errors: calls.every(({ outcome }) => outcome.failed) ? before.errors + 1 : 0,
+    sameResults: answered === before.results ? before.sameResults + 1 : 1,
+  };
+  return changeTurn(session, { streaks });
+};
+
+/** The counts at the start of a turn. */
+export const noStreaks: SessionData['turn']['streaks'] = {
+  calls: '',
+  results: '',
+  repeats: 0,
+  errors: 0,
+  sameResults: 0,
+};
+
 // ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
 
 /** Totals with the usage of one more call. */
@@ -326,7 +372,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   cacheReadTokens: total.cacheReadTokens + usage.cacheReadTokens,
   cacheWriteTokens: total.cacheWriteTokens + usage.cacheWriteTokens,
   costUsd: total.costUsd + (usage.costUsd ?? 0),
-  unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
+  unpriced: total.unpriced + (usage.unpriced ?? 0) + (usage.costUsd === null ? 1 : 0),
   ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
 });
 

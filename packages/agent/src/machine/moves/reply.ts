@@ -28,11 +28,11 @@ import {
   type SessionData,
   type SessionUpdate,
 } from '../state.js';
+import { cancelledResult, refusedResult } from './batch-calls.js';
 import { countUsage, surplusWarnings } from './budget.js';
 import { showHooks, showObjections } from './hooks.js';
 import { appendReply, appendResults, retractPartial } from './request.js';
 import { isStopping, isStoppingAtLimit } from './stop.js';
-import { cancelledResult, refusedResult } from './tool-batch.js';
 
 type Calling = In<'CallingLlm'>;
 type Completed = On<'LlmCompleted'>;

@@ -31,7 +31,7 @@ import {
   turnRuns,
   withSession,
 } from '../state.js';
-import { noStreaks } from './tool-batch.js';
+import { noStreaks } from './budget.js';
 
 type Waiting = In<'WaitingForUserInput'>;
 type Rewinding = In<'Rewinding'>;

@@ -11,7 +11,7 @@
 
 import type { JudgedCall } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
-import type { Call } from '../call.js';
+import type { Call, EndedCall } from '../call.js';
 import type { On } from '../event.js';
 import { readLimits } from '../settings.js';
 import {
@@ -29,6 +29,23 @@ import {
   type Stay,
   withSession,
 } from '../state.js';
+import {
+  callWithId,
+  cancelCalls,
+  displayResult,
+  endInvalid,
+  endRunning,
+  isAsked,
+  isEnded,
+  isRunning,
+  isWaiting,
+  neverRan,
+  notRunText,
+  replaceCalls,
+  type ToolBatch,
+  unknownText,
+  withdrawApprovals,
+} from './batch-calls.js';
 import { forceBatch, settleForShutdown } from './batch-events.js';
 import {
   isSpendingId,
@@ -37,29 +54,13 @@ import {
   resumeClock,
   schedule,
   settleLost,
+  withoutReservations,
 } from './budget.js';
 import { hookAgain } from './hooks.js';
 import { retractPartial } from './request.js';
 import { noteCutRewind } from './rewind.js';
 import { keepPartial } from './stop.js';
-import {
-  callWithId,
-  cancelCalls,
-  displayResult,
-  dropStartingIds,
-  type EndedCall,
-  endInvalid,
-  endRunning,
-  isRunning,
-  isWaiting,
-  neverRan,
-  notRunText,
-  replaceCalls,
-  restartBatch,
-  spendingIds,
-  type ToolBatch,
-  unknownText,
-} from './tool-batch.js';
+import { admit, expectNeeds, spendingIds, startingIds, startReadyCalls } from './tool-batch.js';
 import { enqueue, isBlank } from './turn.js';
 
 /** Ends the work of the state. Its exit cancels the timers. */
@@ -273,6 +274,49 @@ const updateJudgements = (
     else ended.push(fault);
   }
   return { batch: replaceCalls(state, ...changed, ...ended), ended };
+};
+
+/** The batch without open ids and reservations of calls that never ran. */
+const dropStartingIds = (batch: ToolBatch): ToolBatch => {
+  const { session } = batch;
+  const unstarted = startingIds(batch);
+  return changeBatch(batch, {
+    session: changeSession(session, {
+      unaccounted: session.unaccounted.filter((id) => !unstarted.includes(id)),
+      reserved: withoutReservations(session, unstarted),
+    }),
+  });
+};
+
+/**
+ * Resumes a batch, after `dropStartingIds`: decides again about calls that were asked for, since
+ * the rules may have changed and the user may be gone (rules.md#resume-calls); `startReadyCalls`
+ * decides about queued ones. Calls that were starting never ran: they start again if they still
+ * may.
+ */
+const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
+  const shown: Action[] = [];
+  let stops = false;
+  const { session, batchId } = batch;
+  const calls: Call[] = [];
+  for (const call of batch.calls) {
+    const { judged, requestedAt } = call;
+    if (call.status === 'starting')
+      calls.push({ judged, requestedAt, status: 'queued', allowed: call.allowed });
+    else if (!isAsked(call)) calls.push(call);
+    else {
+      const needing = expectNeeds(session, judged);
+      const admitted = admit({ session, batchId, before: calls }, needing, requestedAt, at);
+      stops ||= admitted.stops;
+      shown.push(...admitted.questions);
+      if (!isAsked(admitted.call)) shown.push(...withdrawApprovals(batch, [call]));
+      if (isEnded(admitted.call)) shown.push(displayResult(batchId, admitted.call));
+      calls.push(admitted.call);
+    }
+  }
+  const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
+  const started = startReadyCalls(changeBatch(batch, { calls, phase }), at);
+  return go(started.state, ...shown, ...started.actions);
 };
 
 /**

@@ -1,5 +1,6 @@
 /**
- * The batch: the tool calls of one reply of the model.
+ * Makes a batch, the tool calls of one reply of the model, and starts its calls. What happens to
+ * them from then on is in batch-events.ts; guards on a call, and how it ends, in batch-calls.ts.
  *
  * A judged call is a call with the judgement of its tool: whether its input is valid (verdict), how
  * the tool behaves (traits) and what the call would touch (facts). To admit a call is to decide
@@ -10,39 +11,22 @@
  * says who allowed a queued call; `notYet`: it must be asked for, and its preview waits for calls
  * before it.
  *
- * A spending call asks models itself. Its usage id stands in `unaccounted` from its start until its
- * usage is reported, and a part of the budget is reserved for it (budget.ts). An abandoned call has
- * been stopped, and has not reported its usage.
+ * From top to bottom: starting calls; spending calls, which ask models themselves; and admission.
  *
- * From top to bottom: guards on calls and the actions that end them; finding calls by id; results
- * and their texts for the model; streaks of equal batches; starting calls; and admission. What
- * happens to a batch that runs is in batch-events.ts.
- *
- * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`. `In<N>` is the state N; `MoveTo<N>` and `Stay<S>` are what moves return.
- * `rules.md` is docs/design/rules.md.
+ * Moves return `go(state, ...actions)`. `In<N>` is the state N; `MoveTo<N>` and `Stay<S>` are what
+ * moves return. `rules.md` is docs/design/rules.md.
  */
 
 import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
-import {
-  type CallTraits,
-  hookNotes,
-  type JudgedCall,
-  verdictsIn,
-  withRemarks,
-} from '../../policy/judged-call.js';
+import type { JudgedCall } from '../../policy/judged-call.js';
 import { fileLossesIn } from '../../policy/losses.js';
 import { repositoryAccess } from '../../policy/repository-access.js';
 import type { Action } from '../action.js';
-import type { Call, CallOutcome, NeverRanStatus, RanStatus } from '../call.js';
-import type { Event, StopReason } from '../event.js';
-import type { Image, ResultPart } from '../message.js';
+import type { Call } from '../call.js';
+import type { Event } from '../event.js';
 import {
-  type CancelCause,
-  cancelFacts,
   changeBatch,
   changeSession,
-  changeTurn,
   go,
   type In,
   type MoveTo,
@@ -53,325 +37,29 @@ import {
   type Stay,
 } from '../state.js';
 import {
+  copyCalls,
+  deniedText,
+  displayResult,
+  finishedText,
+  invalidText,
+  isAsked,
+  isEnded,
+  isRunning,
+  isWaiting,
+  neverRan,
+  noSuchToolText,
+  skippedText,
+  type ToolBatch,
+  truncatedText,
+  unbilledText,
+} from './batch-calls.js';
+import {
   hasSessionLimit,
   isSpendingId,
   reserveForCalls,
   sessionLimit,
   spendingId,
-  withoutReservations,
 } from './budget.js';
-
-export type ToolBatch = In<'ExecutingTools'>;
-
-export const isEnded = (call: Call): call is EndedCall => 'completedAt' in call;
-/** Whether the call has started and not ended, so that a cancel must stop it. */
-export const isRunning = (
-  call: Call,
-): call is Extract<Call, { readonly status: 'starting' | 'running' }> =>
-  call.status === 'starting' || call.status === 'running';
-export const isWaiting = (
-  call: Call,
-): call is Extract<Call, { readonly status: 'queued' | 'previewing' | 'awaitingApproval' }> =>
-  call.status === 'queued' || isAsked(call);
-/**
- * Whether the call waits for the user's answer, or for the preview that comes before the question.
- */
-export const isAsked = (
-  call: Call,
-): call is Extract<Call, { readonly status: 'previewing' | 'awaitingApproval' }> =>
-  call.status === 'previewing' || call.status === 'awaitingApproval';
-
-/** The ids of one call, as events carry them. */
-export type CallReference = { readonly batchId: string; readonly callId: string };
-
-export const findCall = (state: ToolBatch, event: CallReference): Call | undefined =>
-  event.batchId === state.batchId ? callWithId(state.calls, event.callId) : undefined;
-
-/** The batch with these calls changed. */
-export const replaceCalls = (state: ToolBatch, ...changed: readonly Call[]): ToolBatch =>
-  changeBatch(state, { calls: withCalls(state.calls, changed) });
-
-export const cancelTimer = (timerId: string | null): readonly Action[] =>
-  timerId === null ? [] : [{ type: 'CancelTimer', timerId }];
-
-export const getCancelCause = (state: ToolBatch): CancelCause =>
-  state.phase.mode === 'cancelling' ? state.phase.cause : 'user';
-
-/**
- * The action that shows the end of a call to the user, with the diff and the summary, which only
- * people read.
- */
-export const displayResult = (
-  batchId: string,
-  call: EndedCall,
-  { diff, summary }: Pick<CallOutcome, 'diff' | 'summary'> = {},
-): Action => ({
-  type: 'DisplayToolResult',
-  batchId,
-  callId: call.judged.callId,
-  tool: call.judged.tool,
-  ...(call.judged.title === undefined ? {} : { title: call.judged.title }),
-  status: call.status,
-  text: call.outcome.text,
-  ...(summary === undefined ? {} : { summary }),
-  diff: diff ?? null,
-});
-
-/** Withdraws the questions about those calls that wait for an answer. */
-export const withdrawApprovals = (state: ToolBatch, calls: readonly Call[]): readonly Action[] =>
-  calls.filter(isAsked).map(({ judged }) => ({
-    type: 'WithdrawApproval',
-    batchId: state.batchId,
-    callId: judged.callId,
-  }));
-
-export const cancelCalls = (
-  state: ToolBatch,
-  calls: readonly Call[],
-  { force }: { readonly force: boolean },
-): readonly Action[] =>
-  calls.length === 0
-    ? []
-    : [
-        {
-          type: 'CancelTools',
-          batchId: state.batchId,
-          callIds: calls.map(({ judged }) => judged.callId),
-          force,
-        },
-      ];
-
-// ---- Finding and replacing calls by id ----
-
-/**
- * Each event of a batch finds its call several times. Without an index a reply of 5,000 calls takes
- * quadratic time. The positions never change while a batch runs, so all copies of its calls share
- * one index. The index is only a cache, made at the first search.
- */
-const positions = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
-
-/** Batches up to this size are searched, since making an index costs more. */
-const SEARCHED_MAX = 8;
-
-const indexPositions = (calls: readonly Call[]): ReadonlyMap<string, number> => {
-  const cached = positions.get(calls);
-  if (cached !== undefined) return cached;
-  const indexed = new Map(calls.map(({ judged }, index) => [judged.callId, index]));
-  positions.set(calls, indexed);
-  return indexed;
-};
-
-/** The position of the call; -1 if the batch has no such call. */
-const findPosition = (calls: readonly Call[], callId: string): number =>
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: a shortcut
-  calls.length <= SEARCHED_MAX
-    ? calls.findIndex(({ judged }) => judged.callId === callId)
-    : (indexPositions(calls).get(callId) ?? -1);
-
-export const callWithId = (calls: readonly Call[], callId: string): Call | undefined => {
-  const position = findPosition(calls, callId);
-  // Stryker disable next-line ConditionalExpression: beyond the batch there is no call
-  return position < 0 ? undefined : calls[position];
-};
-
-/** A copy whose calls may be replaced by other versions of themselves, but not moved. */
-const copyCalls = (calls: readonly Call[]): Call[] => {
-  const copy = [...calls];
-  const cached = positions.get(calls);
-  if (cached !== undefined) positions.set(copy, cached);
-  return copy;
-};
-
-/** The calls with these versions of some of them. */
-const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly Call[] => {
-  const copy = copyCalls(calls);
-  for (const call of changed) {
-    const position = findPosition(calls, call.judged.callId);
-    // Stryker disable next-line ConditionalExpression: beyond the batch there is no call
-    if (position >= 0) copy[position] = call;
-  }
-  return copy;
-};
-
-// ---- Result texts: one for each way to end (rules.md#truthful-results) ----
-
-export type EndedCall = Extract<Call, { readonly completedAt: number }>;
-
-/** Characters of refused arguments that the model gets back. */
-const RAW_INPUT_MAX = 400;
-
-/** Ends a call that never started. */
-export const neverRan = (
-  judged: JudgedCall,
-  requestedAt: number,
-  at: number,
-  status: NeverRanStatus,
-  text: string,
-): EndedCall => ({
-  judged,
-  requestedAt,
-  status,
-  ran: false,
-  startedAt: null,
-  completedAt: at,
-  outcome: { failed: true, text },
-});
-
-/** How a started or starting call ended. */
-type Ending = {
-  readonly status: RanStatus;
-  readonly text: string;
-  readonly images?: readonly Image[];
-  readonly ran?: 'no';
-};
-
-/** Ends a started or starting call. Any status but `ok` counts as a failure. */
-export const endRunning = (
-  call: Call,
-  at: number,
-  { status, text, images, ran }: Ending,
-): EndedCall => ({
-  judged: call.judged,
-  requestedAt: call.requestedAt,
-  status,
-  ran: ran !== 'no',
-  startedAt: call.status === 'running' ? call.startedAt : null,
-  completedAt: at,
-  outcome: { failed: status !== 'ok', text, ...(images === undefined ? {} : { images }) },
-});
-
-export const noSuchToolText = (judged: JudgedCall): string => {
-  const tools = judged.verdict.kind === 'noSuchTool' ? judged.verdict.known.join(', ') : '';
-  return `no such tool: ${judged.tool}; available: ${tools}`;
-};
-
-export const invalidText = (judged: JudgedCall): string => {
-  const fault =
-    judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
-  const { rawInput } = judged;
-  if (rawInput === undefined) return `the arguments were not valid: ${fault}`;
-  const quote = rawInput.length > RAW_INPUT_MAX ? `${rawInput.slice(0, RAW_INPUT_MAX)}…` : rawInput;
-  return `the arguments were not valid: ${fault}\nWhat you wrote: ${quote}`;
-};
-
-export const truncatedText =
-  'not run: your reply was cut off at the output limit; nothing of it was executed';
-const skippedText = 'skipped: the budget of this session is used up';
-const unbilledText =
-  'skipped: a call that was stopped has not yet said what it has spent of the budget';
-const finishedText = 'skipped: only the final answer was asked for';
-export const closedText = 'not run: session closed';
-const deniedText = (why: string): string => `denied by policy: ${why}`;
-/** `asks`: the call asked the user something. */
-export const refusedText = (reason: string, asks?: CallTraits['asks']): string => {
-  const why = reason.trim() === '' ? '' : `: ${reason.trim()}`;
-  if (asks === 'question')
-    return `the user declined to answer${why}. Decide yourself, and say what you assumed.`;
-  if (asks === 'plan') return `the user sent the plan back${why}. Nothing was accepted.`;
-  return `refused by user${why}`;
-};
-export const notRunText = (cause: CancelCause): string => `not run: ${cancelFacts(cause).notRun}`;
-export const unknownText = (cause: CancelCause): string =>
-  `stopped while running ${cancelFacts(cause).by}, effects unknown`;
-
-/** `output`: what the call had printed when the session was closed. */
-export const interruptedText = (output: string): string =>
-  withOutput('interrupted while running, effects unknown', output);
-
-const withOutput = (sentence: string, output: string): string =>
-  output.trim() === '' ? sentence : `${sentence}\n${output}`;
-
-/** The result text of a call that ran. */
-export const outcomeText = (outcome: CallOutcome, cause: CancelCause): string => {
-  switch (outcome.status) {
-    case 'ok':
-      return outcome.text === '' ? '(no output)' : outcome.text;
-    case 'failed':
-      return outcome.text === '' ? 'failed without output' : `failed: ${outcome.text}`;
-    case 'timedOut':
-      return withOutput(
-        'stopped: the deadline of the call was reached; its effects may be incomplete',
-        outcome.text,
-      );
-    case 'cancelled':
-      return outcome.ran === 'no'
-        ? notRunText(cause)
-        : withOutput(unknownText(cause), outcome.text);
-    case 'lost':
-      return withOutput('outcome unknown after a crash', outcome.text);
-    default:
-      return outcome.status satisfies never;
-  }
-};
-
-const createResult = (judged: JudgedCall, failed: boolean, text: string): ResultPart => ({
-  type: 'result',
-  callId: judged.callId,
-  tool: judged.tool,
-  failed,
-  text,
-});
-
-/** The result for the model, with the notes of hooks that saw the call before it ran. */
-export const resultOfCall = ({ judged, outcome }: EndedCall): ResultPart => ({
-  ...createResult(
-    judged,
-    outcome.failed,
-    withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks))),
-  ),
-  ...(outcome.images === undefined ? {} : { images: outcome.images }),
-});
-
-export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultPart =>
-  createResult(judged, true, notRunText(cause));
-
-export const refusedResult = (judged: JudgedCall, stopReason: StopReason): ResultPart =>
-  createResult(judged, true, `not run: the reply ended with ${stopReason}`);
-
-// ---- Streaks: equal batches in a row, for the limits repeats, errors and sameResults ----
-
-/** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
-const fingerprint = (text: string): string => {
-  let hash = 0x81_1c_9d_c5;
-  // Stryker disable next-line EqualityOperator: any number may stand for a text
-  for (let index = 0; index < text.length; index += 1) {
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01_00_01_93);
-  }
-  return `${text.length}.${(hash >>> 0).toString(16)}`;
-};
-
-const hashCalls = (calls: readonly EndedCall[]): string =>
-  fingerprint(
-    JSON.stringify(calls.map(({ judged }) => [judged.tool, judged.rawInput ?? judged.input])),
-  );
-
-const hashResults = (calls: readonly EndedCall[]): string =>
-  fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
-
-/** Counts one batch, only if one of the limits is set. */
-export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
-  const { repeats, errors, sameResults } = session.settings.limits;
-  if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
-  const before = session.turn.streaks;
-  const [asked, answered] = [hashCalls(calls), hashResults(calls)];
-  const streaks = {
-    calls: asked,
-    results: answered,
-    repeats: asked === before.calls ? before.repeats + 1 : 1,
-    errors: calls.every(({ outcome }) => outcome.failed) ? before.errors + 1 : 0,
-    sameResults: answered === before.results ? before.sameResults + 1 : 1,
-  };
-  return changeTurn(session, { streaks });
-};
-
-/** The counts at the start of a turn. */
-export const noStreaks: SessionData['turn']['streaks'] = {
-  calls: '',
-  results: '',
-  repeats: 0,
-  errors: 0,
-  sameResults: 0,
-};
 
 /*
  * ---- The start ----
@@ -396,20 +84,20 @@ export const startBatch = (
   const { reply } = state;
   const [batchId, session] = nextId(state.session, 'batch');
   const calls: Call[] = [];
-  const asks: Action[] = [];
+  const questions: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
     const judged = expectNeeds(session, withoutStaleLookups(requested, calls));
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);
-    asks.push(...admitted.asks);
+    questions.push(...admitted.questions);
     stops ||= admitted.stops;
   }
   const phase = { mode: stops ? 'stopping' : 'running' } as const;
   const batch: ToolBatch = { name: 'ExecutingTools', session, batchId, calls, phase };
   const shown = batch.calls.filter(isEnded).map((call) => displayResult(batchId, call));
   const started = startReadyCalls(batch, event.at);
-  return go(started.state, ...shown, ...asks, ...started.actions);
+  return go(started.state, ...shown, ...questions, ...started.actions);
 };
 
 /**
@@ -422,7 +110,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   if (batch.calls.findLast(isWaiting) === undefined) return go(batch);
   const calls = copyCalls(batch.calls);
   const starting: JudgedCall[] = [];
-  const asks: Action[] = [];
+  const questions: Action[] = [];
   const shown: Action[] = [];
   let running = calls.filter(isRunning);
   let stops = false;
@@ -437,12 +125,12 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
     const { session, batchId } = batch;
     const admission = admitAgain({ session, batchId, before: calls.slice(0, index) }, waiting, at);
     const { call } = admission;
-    // It ended, waits for the user or for its preview, or its preview must wait.
+    // It ended, waits for the user or for its preview, or its preview must wait (`notYet`).
     // Stryker disable next-line ConditionalExpression: no other is looked at meanwhile
     if (call.status !== 'queued' || call.allowed === 'notYet') {
       calls[index] = call;
       stops ||= admission.stops;
-      asks.push(...admission.asks);
+      questions.push(...admission.questions);
       if (!isEnded(call)) break;
       shown.push(displayResult(batchId, call));
       continue;
@@ -454,7 +142,8 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
     running = [...running, started];
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  if (starting.length === 0) return go(changeBatch(batch, { calls, phase }), ...shown, ...asks);
+  if (starting.length === 0)
+    return go(changeBatch(batch, { calls, phase }), ...shown, ...questions);
   // Calls that spend keep their ids open until their outcome (rules.md#usage-counts-once).
   const spending = starting
     .filter(isSpending)
@@ -464,66 +153,11 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   const fresh = spending.filter((id) => !unaccounted.includes(id));
   const opened = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
   const session = reserveForCalls(opened, fresh);
-  return go(changeBatch(batch, { session, calls, phase }), ...shown, ...asks, {
+  return go(changeBatch(batch, { session, calls, phase }), ...shown, ...questions, {
     type: 'ExecuteTools',
     batchId: batch.batchId,
     calls: starting,
   });
-};
-
-/** The usage ids of the batch's open spending calls; none in other states. */
-export const spendingIds = (state: State): readonly string[] =>
-  state.name === 'ExecutingTools' ? openSpendingIds(state.batchId, state.calls) : [];
-
-/** The usage ids of calls that are starting: after a crash they never ran and spent nothing. */
-export const startingIds = (state: State): readonly string[] =>
-  state.name === 'ExecutingTools'
-    ? state.calls
-        .filter(({ status }) => status === 'starting')
-        .map(({ judged }) => spendingId(state.batchId, judged.callId))
-    : [];
-
-/** The batch without open ids and reservations of calls that never ran. */
-export const dropStartingIds = (batch: ToolBatch): ToolBatch => {
-  const { session } = batch;
-  const unstarted = startingIds(batch);
-  return changeBatch(batch, {
-    session: changeSession(session, {
-      unaccounted: session.unaccounted.filter((id) => !unstarted.includes(id)),
-      reserved: withoutReservations(session, unstarted),
-    }),
-  });
-};
-
-/**
- * Resumes a batch, after `dropStartingIds`: decides again about calls that were asked for, since
- * the rules may have changed and the user may be gone (rules.md#resume-calls); `startReadyCalls`
- * decides about queued ones. Calls that were starting never ran: they start again if they still
- * may.
- */
-export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
-  const shown: Action[] = [];
-  let stops = false;
-  const { session, batchId } = batch;
-  const calls: Call[] = [];
-  for (const call of batch.calls) {
-    const { judged, requestedAt } = call;
-    if (call.status === 'starting')
-      calls.push({ judged, requestedAt, status: 'queued', allowed: call.allowed });
-    else if (!isAsked(call)) calls.push(call);
-    else {
-      const needing = expectNeeds(session, judged);
-      const admitted = admit({ session, batchId, before: calls }, needing, requestedAt, at);
-      stops ||= admitted.stops;
-      shown.push(...admitted.asks);
-      if (!isAsked(admitted.call)) shown.push(...withdrawApprovals(batch, [call]));
-      if (isEnded(admitted.call)) shown.push(displayResult(batchId, admitted.call));
-      calls.push(admitted.call);
-    }
-  }
-  const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  const started = startReadyCalls(changeBatch(batch, { calls, phase }), at);
-  return go(started.state, ...shown, ...started.actions);
 };
 
 type Queued = Extract<Call, { readonly status: 'queued' }>;
@@ -547,6 +181,30 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
   return running.length < session.settings.maxParallel;
 };
 
+// ---- Spending calls ----
+// The usage id of one stands in `unaccounted` from its start until its usage is reported, and a
+// part of the budget is reserved for it (budget.ts).
+
+export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends === 'yes';
+
+/** The usage ids of starting and running calls that spend. */
+const openSpendingIds = (batchId: string, calls: readonly Call[]): readonly string[] =>
+  calls
+    .filter((call) => isRunning(call) && isSpending(call.judged))
+    .map(({ judged }) => spendingId(batchId, judged.callId));
+
+/** The usage ids of the batch's open spending calls; none in other states. */
+export const spendingIds = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools' ? openSpendingIds(state.batchId, state.calls) : [];
+
+/** The usage ids of calls that are starting: after a crash they never ran and spent nothing. */
+export const startingIds = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools'
+    ? state.calls
+        .filter(({ status }) => status === 'starting')
+        .map(({ judged }) => spendingId(state.batchId, judged.callId))
+    : [];
+
 /*
  * ---- Admission: a call ends at once, may start, or the user is asked ----
  *
@@ -556,10 +214,14 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
 
 /**
  * The decision about a call that has not started: the call is then queued, waiting for the user, or
- * ended. `asks`: actions that ask the user. `stops`: the user can't be asked: the batch goes on to
- * its end, and then the turn ends (phase `stopping`).
+ * ended. `questions`: actions that ask the user, or the tool for a preview. `stops`: the user can't
+ * be asked: the batch goes on to its end, and then the turn ends (phase `stopping`).
  */
-type Admission = { readonly call: Call; readonly asks: readonly Action[]; readonly stops: boolean };
+type Admission = {
+  readonly call: Call;
+  readonly questions: readonly Action[];
+  readonly stops: boolean;
+};
 
 /** The session and batch of a call. `before`: the earlier calls of the batch. */
 type CallContext = {
@@ -569,13 +231,13 @@ type CallContext = {
 };
 
 /** An admission that asks nothing and stops nothing. */
-const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: false });
+const admitUnchanged = (call: Call): Admission => ({ call, questions: [], stops: false });
 
 export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
 /** The call with the rights that it is expected to need; calls of older journals name none. */
-const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
+export const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
   // Stryker disable next-line ConditionalExpression: a shortcut
   judged.facts.expects === undefined ? judged : withExpectedNeeds(settings, grants, judged);
 
@@ -641,10 +303,11 @@ const askUser = (
   diff?: string | null,
 ): Admission => {
   if (judged.traits.previews === 'yes' && diff === undefined) {
+    // the preview waits for them
     if (before.some((earlier) => mayChange(earlier, judged)))
       return admitUnchanged({ judged, requestedAt, status: 'queued', allowed: 'notYet' });
     const call: Call = { judged, requestedAt, status: 'previewing' };
-    return { ...admitUnchanged(call), asks: [{ type: 'PreviewCall', batchId, call: judged }] };
+    return { ...admitUnchanged(call), questions: [{ type: 'PreviewCall', batchId, call: judged }] };
   }
   const call: Call = { judged, requestedAt, status: 'awaitingApproval' };
   const shown = {
@@ -653,22 +316,15 @@ const askUser = (
   };
   return {
     ...admitUnchanged(call),
-    asks: [{ type: 'RequestApproval', batchId, call: judged, why, ...shown }],
+    questions: [{ type: 'RequestApproval', batchId, call: judged, why, ...shown }],
   };
 };
 
-export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends === 'yes';
-
-/** The usage ids of starting and running calls that spend. */
-const openSpendingIds = (batchId: string, calls: readonly Call[]): readonly string[] =>
-  calls
-    .filter((call) => isRunning(call) && isSpending(call.judged))
-    .map(({ judged }) => spendingId(batchId, judged.callId));
-
 /**
  * Why the budget does not allow a call, or null. Checked when the call enters the batch and when it
- * starts (rules.md#limit-before-call). An abandoned call may still spend its whole budget
- * until it reports its usage.
+ * starts (rules.md#limit-before-call). An abandoned call was stopped, and has not reported its
+ * usage: until then it may spend its whole budget. Calls start in order, so no call behind `before`
+ * is running.
  */
 const whyUnpaid = (
   { session, batchId, before }: CallContext,
@@ -718,18 +374,6 @@ const endAtOnce = (
   status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped',
   text: string,
 ): Admission => admitUnchanged(neverRan(judged, at, at, status, text));
-
-/** Ends a call whose tool is unknown or refuses its input; null for a valid call. */
-export const endInvalid = (
-  judged: JudgedCall,
-  requestedAt: number,
-  at: number,
-): EndedCall | null => {
-  const { kind } = judged.verdict;
-  if (kind === 'ok') return null;
-  const text = kind === 'noSuchTool' ? noSuchToolText(judged) : invalidText(judged);
-  return neverRan(judged, requestedAt, at, kind, text);
-};
 
 /**
  * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy

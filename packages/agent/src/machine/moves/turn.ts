@@ -23,6 +23,7 @@ import {
 } from '../state.js';
 import {
   isLimit,
+  noStreaks,
   raiseLimit,
   rearm,
   sessionIsSpent,
@@ -33,7 +34,6 @@ import {
 } from './budget.js';
 import { enoughToCompact, needsCompaction, newCompacting } from './compaction.js';
 import { appendInputs, appendTexts, newCallingLlm } from './request.js';
-import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;
 

@@ -4,7 +4,7 @@
  */
 
 import { hashBytes } from '../../journal/state-folder.js';
-import { repositoryFolders } from '../../platform/repository-folders.js';
+import { repositoryFolders } from '../../platform/trusted-folders.js';
 import { readState } from './file-entries.js';
 import type { KnownFiles } from './known-files.js';
 import { isSameState, showName } from './manifest.js';

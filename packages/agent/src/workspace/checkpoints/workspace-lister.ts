@@ -12,8 +12,8 @@ import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { stateFolder } from '../../platform/environment.js';
 import { readTextOrEmptySync, realPath } from '../../platform/files.js';
-import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
+import { repositoryFolders } from '../../platform/trusted-folders.js';
 import {
   attributesFiles,
   excludesFile,

@@ -1,5 +1,100 @@
 /**
- * The folders whose configuration Pawl reads: from the workspace up to the one that holds `.git`.
+ * Which files and folders Pawl trusts, by their owners.
+ *
+ * From top to bottom: whose a file is, and who else may write it; and the folders whose
+ * configuration Pawl reads: from the workspace up to the one that holds `.git`.
+ */
+
+import { existsSync, readFileSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
+import { entryStatus } from './files.js';
+
+// ---- Whose a file is: ours, the system's or another user's; and who else may write it ----
+// Windows has no numeric owners, so every owner counts as ours there.
+
+type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
+
+/** Bits of a mode. */
+const GROUP_WRITES = 0o020;
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+/**
+ * Groups of administrators that own parts of the search path: Debian's /usr/local, Homebrew, Nix.
+ */
+const ADMINISTRATORS = new Set(['root', 'wheel', 'admin', 'sudo', 'nixbld', 'linuxbrew']);
+/** On macOS every user is in `staff`; on Debian only administrators of /usr/local are. */
+const STAFF = 'staff';
+
+/** Effective user id; null on Windows. */
+const ownUserId = (): number | null => process.geteuid?.() ?? null;
+
+const ownersAt = (place: string): readonly number[] => {
+  const status = statSync(place, { throwIfNoEntry: false });
+  return status === undefined ? [] : [status.uid];
+};
+
+let systemIds: ReadonlySet<number> | null = null;
+
+/**
+ * Whether a user id is the system's. Usually that is root. In a user namespace root may appear as
+ * another number, so the owners of `/` and `/usr` count too.
+ */
+const isSystem = (uid: number): boolean => {
+  systemIds ??= new Set([0, ...ownersAt('/'), ...ownersAt('/usr')]);
+  return systemIds.has(uid);
+};
+
+/** Whether something belongs to us or to the system. */
+export const isOwnOrSystem = ({ uid }: Pick<Owned, 'uid'>): boolean => {
+  const userId = ownUserId();
+  return userId === null || uid === userId || isSystem(uid);
+};
+
+let groups: ReadonlyMap<number, string> | null = null;
+
+const groupName = (gid: number): string => {
+  if (groups === null) {
+    let table = '';
+    try {
+      table = readFileSync('/etc/group', 'utf8');
+    } catch {
+      // no table: no group is known to be one of administrators
+    }
+    groups = new Map(
+      table.split('\n').map((line) => {
+        const [name = '', , number = ''] = line.split(':');
+        return [Number(number), name] as const;
+      }),
+    );
+  }
+  return groups.get(gid) ?? '';
+};
+
+/**
+ * Other users who may write. `administrators`: a group of the machine's administrators. `sticky`:
+ * others may add entries to the folder, but not replace those of another user. Our group counts as
+ * the user alone if it has the user's number.
+ */
+type Writers = 'none' | 'administrators' | 'sticky' | 'others';
+
+/** Judges by owner and mode. */
+export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
+  const userId = ownUserId();
+  if (userId === null) return 'none';
+  const isForAll = (mode & OTHERS_WRITE) !== 0;
+  const isOwnGroup = gid === userId && gid === process.getegid?.();
+  // Group 0 is root's, so it is the system.
+  const isForGroup = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !isOwnGroup;
+  if (!isForAll && !isForGroup) return 'none';
+  if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
+  if (isForAll) return 'others';
+  const name = groupName(gid);
+  const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
+  return runsMachine ? 'administrators' : 'others';
+};
+
+/*
+ * ---- The folders of a repository ----
  *
  * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the
  *    agent of everybody below. Git does the same. Root does not count as another user, nor does the
@@ -8,10 +103,6 @@
  *    `GIT_CEILING_DIRECTORIES`.
  * 3. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
  */
-
-import { existsSync, type Stats, statSync } from 'node:fs';
-import path from 'node:path';
-import { entryStatus, isOwnOrSystem } from './files.js';
 
 type RepositoryFolders = {
   /**
