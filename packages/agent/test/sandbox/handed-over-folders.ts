@@ -39,6 +39,7 @@ const receiver = (address: string): string =>
     '    s = socket.socket(socket.AF_UNIX)',
     `    s.bind(${address})`,
     '    s.listen(1)',
+    '    s.settimeout(60)',
     '    open("listening", "w").close()',
     '    c = s.accept()[0]',
     '    rights = c.recvmsg(1, socket.CMSG_SPACE(12))[1][0][2]',
@@ -69,7 +70,8 @@ const pass = (address: string): readonly string[] => [
 const sender = (address: string): string =>
   python([
     'import array, os, socket, time',
-    `folders = array.array("i", [os.open(name, os.O_RDONLY) for name in [".", "${PLANTED}", "/proc"]])`,
+    `planted = "${PLANTED}" if os.geteuid() == 0 else "/etc"`,
+    'folders = array.array("i", [os.open(name, os.O_RDONLY) for name in [".", planted, "/proc"]])',
     'while not os.path.exists("listening"):',
     '    time.sleep(0.01)',
     ...pass(address),
