@@ -78,10 +78,10 @@ const replaceIn = (text: string, matches: readonly FoundText[]): string => {
 };
 
 /**
- * Index from which the text must be held back, since a secret may begin there whose end has not
- * come yet. A match that reaches beyond this index is replaced as a whole, so only the text behind
- * it can be held: of `key-aa` with the secrets `key-a` and `aab`, `aa` could begin the second one,
- * but `key-a` ends within it, so only the last `a` is held.
+ * Index from which the text is held back: a secret may begin there whose end has not come yet. A
+ * match that crosses this index is replaced now, as a whole; then only the text behind it is held.
+ * With the secrets `key-a` and `aab`, `aa` in `key-aa` could begin the second one. But `key-a` ends
+ * within it, so only the last `a` is held.
  */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   let from = text.length - finder.pendingAt(text);
@@ -92,7 +92,10 @@ const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): 
 
 /** First character of a piece before which output was left out (progress of a long command). */
 const GAP = '…';
-/** `createProgress` (command/output.ts) sends longer ones. A shorter piece begins so by itself. */
+/**
+ * `createProgress` (command/output.ts) sends longer ones. A shorter piece with this first character
+ * is ordinary output.
+ */
 const BEHIND_GAP_MIN = 4_096;
 
 const createStream = (finder: Finder): RedactedStream => {
@@ -371,14 +374,29 @@ const PROXY = /^(?:https?|all|ftp|no)_proxy$/i;
 const TOKEN_LENGTH = 16;
 const USER = /(https?)?:\/\/([^\s/:@]*)(?::([^\s/@]+))?@/gi;
 
-/** Passwords and tokens in the addresses of a variable. A proxy's may stand without a scheme. */
-export const passwordsIn = (name: string, value: string): readonly string[] =>
-  [...(PROXY.test(name) ? value.replace(/^(?!\w+:\/\/)/, '://') : value).matchAll(USER)].flatMap(
-    ([, web, user = '', password]) => {
-      const isToken = web !== undefined && user.length >= TOKEN_LENGTH;
-      return password ?? (isToken ? user : []);
-    },
+/** What follows an address: `?api_key=TOKEN&page=2`, or `#access_token=TOKEN`. */
+const QUERY = /:\/\/[^\s"'?#]*[?#]([^\s"']+)/g;
+const PARAMETER = /([^=?&#]+)=([^&#]+)/g;
+
+/**
+ * Passwords and tokens in the addresses of a variable: those of a user, and in a query. A proxy's
+ * may stand without a scheme.
+ */
+export const passwordsIn = (name: string, value: string): readonly string[] => {
+  const text = PROXY.test(name) ? value.replace(/^(?!\w+:\/\/)/, '://') : value;
+  const ofUsers = [...text.matchAll(USER)].flatMap(([, web, user = '', password]) => {
+    const isToken = web !== undefined && user.length >= TOKEN_LENGTH;
+    return password ?? (isToken ? user : []);
+  });
+  const inQueries = [...text.matchAll(QUERY)].flatMap(([, query = '']) =>
+    [...query.matchAll(PARAMETER)].flatMap(([, parameter = '', part = '']) => {
+      const isToken =
+        isSecretName(decoded(parameter).replace(/\W/g, '_')) || KNOWN_FORM.test(decoded(part));
+      return isToken ? part : [];
+    }),
   );
+  return [...ofUsers, ...inQueries];
+};
 
 const decoded = (text: string): string => {
   try {
@@ -413,7 +431,7 @@ export type SecretValue = {
   readonly value: string;
 };
 
-/** Values that must not be shown; of an address only the password or token. */
+/** Values that must not be shown; of an address only its passwords and tokens. */
 export const secretValues = (environment: ProcessEnvironment): readonly SecretValue[] =>
   Object.entries(environment).flatMap(([name, whole]): readonly SecretValue[] => {
     const value = whole?.trim() ?? '';

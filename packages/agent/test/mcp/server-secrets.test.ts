@@ -97,6 +97,21 @@ const rows: readonly (readonly [
     'docker run -e GITHUB_TOKEN=… --env=API_KEY=… -e MODE=fast --token … x',
   ],
   [
+    'addresses in arguments and variables',
+    {
+      command: 'npx',
+      args: [
+        ...['mcp-remote', 'https://a.example/mcp?api_key=abc&page=2'],
+        ...['--url=https://me:def@a.example/?token=g%2Fh', 'HOOK=https://a.example#auth_token=ghi'],
+        ...['--url', `https://a.example/?key=\${MINE}&from=https://b.example`],
+      ],
+      env: { HOOK_URL: 'https://a.example/?key=jkl' },
+    },
+    ['jkl', 'abc', 'def', 'g%2Fh', 'g/h', 'ghi', 'tok-4fX9qLw2Zr77'],
+    'npx mcp-remote https://a.example/mcp?api_key=…&page=2 --url=https://me:…@a.example/?token=… ' +
+      `HOOK=https://a.example#auth_token=… --url https://a.example/?key=\${MINE}&from=https://b.example`,
+  ],
+  [
     'unset variables',
     { command: 'x', args: ['-H', 'Authorization: Bearer  '] },
     [],

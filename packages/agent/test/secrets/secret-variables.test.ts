@@ -57,6 +57,7 @@ const SECRET: Readonly<Record<string, string>> = {
   MONGO_URI: 'mongodb+srv://me:hunter2@db.example',
   PIP_INDEX_URL: 'https://me:hunter2@pypi.example/simple',
   UV_INDEX_URL: 'https://0123456789abcdef0123@pypi.example/simple',
+  WEBHOOK: 'https://hooks.example/in?room=2&access-token=b%2Fc#top',
   GOPROXY: 'https://proxy.example,https://me:hunter2@other.example',
   HARMLESS_LOOKING: 'ghp_0123456789abcdefghij0123456789abcdef',
   DEPLOY: '-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----',
@@ -84,6 +85,7 @@ const HARMLESS: Readonly<Record<string, string>> = {
   SECRET_NAME: 'of-a-secret',
   TOKEN_TTL: '3600',
   AUTH_URL: 'https://auth.example/',
+  SEARCH_URL: 'https://search.example/?page=2&max_tokens=4096#key',
   API_KEY_FILE: '/etc/key',
   ANTHROPIC_BASE_URL: 'https://api.example',
   XDG_SESSION_ID: '3',
@@ -123,6 +125,7 @@ test('the secret of a variable is its value, the password of an address, and not
   for (const name of ['HTTPS_PROXY', 'ALL_PROXY', 'GOPROXY'])
     assert.deepEqual(of(name), ['hunter2'], name);
   assert.deepEqual(of('UV_INDEX_URL'), ['0123456789abcdef0123']);
+  assert.deepEqual(of('WEBHOOK'), ['b%2Fc', 'b/c']);
   assert.deepEqual(of('SSH_AUTH_SOCK'), []);
   assert.deepEqual(of('GOOGLE_APPLICATION_CREDENTIALS'), []);
   assert.deepEqual(of('GITHUB_TOKEN'), ['a']);

@@ -28,7 +28,7 @@ export const serverSecrets = (
     const headers = Object.entries(expanded.headers);
     return [
       ...headers.flatMap(([name, value]) => named(`headers.${name}`, headerSecrets(name, value))),
-      ...named('url', urlSecrets(expanded.url)),
+      ...named('url', namedSecret(PLAIN_NAME, expanded.url)),
       ...named('oauth.client_secret', [expanded.oauth?.clientSecret ?? ''].filter(Boolean)),
     ];
   }
@@ -45,7 +45,10 @@ const PLAIN_HEADER =
 /** In front of the secret of a header. */
 const SCHEME = /^(?:Bearer|Basic|Token|ApiKey|Digest)\s+/i;
 
-/** The secrets in `name: value`: several in an address with a password. */
+/**
+ * The secrets in `name: value`: in an address its passwords and tokens, each as it is written and
+ * decoded.
+ */
 const namedSecret = (name: string, value: string): readonly string[] =>
   secretValues({ [name.replace(/^-+/, '').replace(/[^\w]/g, '_')]: value }).map(
     (secret) => secret.value,
@@ -62,19 +65,19 @@ const headerSecrets = (name: string, value: string): readonly string[] => {
 
 const ASSIGNMENT = /^(-{0,2}\w[\w.-]*)=(.+)$/s;
 /**
- * The secret in `NAME=PART`, as in `env` and `docker -e`, and in `--name=PART`, also where the part
- * is such a text again: `--env=NAME=PART`.
+ * The secrets in `NAME=VALUE`, as in `env` and `docker -e`, and in `--name=VALUE`, also where the
+ * value is such a text again: `--env=NAME=VALUE`.
  */
 const assignedSecrets = (word: string): readonly string[] => {
   const [, name = '', value = ''] = ASSIGNMENT.exec(word) ?? [];
-  const [, inner = '', part = ''] = ASSIGNMENT.exec(value) ?? [];
+  const [, innerName = '', innerValue = ''] = ASSIGNMENT.exec(value) ?? [];
   const found = namedSecret(name, value);
-  return found.length > 0 ? found : namedSecret(inner, part);
+  return found.length > 0 ? found : namedSecret(innerName, innerValue);
 };
 
 const HEADER_OPTION = /^(?:-H|--headers?)$/;
 
-/** The secret in `Authorization: PART`, also after `--header` or in `--header=…`. */
+/** The secrets in `Authorization: VALUE`, also after `--header` or in `--header=…`. */
 const writtenHeaderSecrets = (written: string, before: string): readonly string[] => {
   const [, assigned] = /^--headers?=(.*)$/s.exec(written) ?? [];
   const [, name = '', content = ''] = /^([\w-]+):\s*(\S.*)$/s.exec(assigned ?? written) ?? [];
@@ -89,8 +92,8 @@ const writtenHeaderSecrets = (written: string, before: string): readonly string[
 const PLAIN_NAME = 'argument';
 
 /**
- * The secret parts of each argument: a header, an assigned one, `--token PART`, or one of a known
- * form.
+ * The secrets in each argument: in a header, in `NAME=VALUE`, in `--token VALUE`, or by their form.
+ * The first kind that has any counts.
  */
 const argumentSecrets = (args: readonly string[]): readonly (readonly string[])[] =>
   args.map((written, index) => {
@@ -103,13 +106,6 @@ const argumentSecrets = (args: readonly string[]): readonly (readonly string[])[
       /^--?[A-Za-z]/.test(before) && !before.includes('=') && !written.startsWith('-');
     return namedSecret(isValue ? before : PLAIN_NAME, written);
   });
-
-const urlSecrets = (address: string): readonly string[] => {
-  if (!URL.canParse(address)) return [];
-  const { searchParams } = new URL(address);
-  const inQuery = [...searchParams].flatMap(([name, value]) => namedSecret(name, value));
-  return [...namedSecret(PLAIN_NAME, address), ...inQuery];
-};
 
 /** The secrets of all servers and of the logins at them, by names that are all different. */
 export const secretsByName = (
