@@ -35,6 +35,7 @@ import {
   defineTool,
   type ForeignFields,
   type InputFault,
+  isGiven,
   readNumber,
   type TranslatedInput,
   wholeNumber,
@@ -159,9 +160,6 @@ const folderFaults = (input: JsonObject, workspace: string): readonly InputFault
     (field) => ({ field, why: 'is not a field of this tool: begin the command with cd' }),
   );
 };
-
-const isGiven = (value: Json | undefined): boolean =>
-  value !== undefined && value !== null && value !== '';
 
 /** Which fields must stand together: those of a command, or an action on jobs and its job. */
 const usageFaults = ({ command, jobAction, jobId }: JsonObject): readonly InputFault[] => {

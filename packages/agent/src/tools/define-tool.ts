@@ -271,11 +271,15 @@ const readEntries = (
   return { input: Object.fromEntries(read), faults };
 };
 
-/** Optional fields that are null or an empty text are left out. */
+/** Whether a field says something: null and an empty text say nothing. */
+export const isGiven = (value: Json | undefined): boolean =>
+  value !== undefined && value !== null && value !== '';
+
+/** The input without optional fields that say nothing. */
 const withoutEmpty = (input: JsonObject, { entries }: SchemaParts): JsonObject => {
   const isEmpty = (name: string, value: Json): boolean => {
     const schema = findField(entries, name);
-    return schema !== undefined && isOptional(schema) && (value === null || value === '');
+    return schema !== undefined && isOptional(schema) && !isGiven(value);
   };
   const kept = Object.entries(input).filter(([name, value]) => !isEmpty(name, value));
   return Object.fromEntries(kept);
@@ -301,7 +305,10 @@ type ToolParts<Schema extends v.GenericSchema> = {
   readonly aliases?: Aliases;
   /** Fields that only the tools of other agents have. */
   readonly foreign?: ForeignFields;
-  /** Translates values in other forms, after the fields have got our names. */
+  /**
+   * Translates values in other forms, after the fields have got our names. Optional ones may still
+   * say nothing (`isGiven`).
+   */
   translate?(input: JsonObject, workspace: string): TranslatedInput;
   // the rest is as in Tool (ports/tool.ts), with input of the schema
   /** The facts that the policy needs about a call, or why the input can't be used. */

@@ -21,6 +21,7 @@ import {
   type ForeignFields,
   filledText,
   type InputFault,
+  isGiven,
   readNumber,
   type TranslatedInput,
 } from './define-tool.js';
@@ -40,7 +41,10 @@ import {
 import { keepPicture } from './picture.js';
 import { suggestNames } from './similar-names.js';
 
-/** What one call shows of a file. By `cutBytes` the runtime does not cut it: it has no gap. */
+/**
+ * What one call shows of a file. `cutBytes` tells the runtime this limit, so that it does not cut
+ * the middle out of the result.
+ */
 const SHOWN_BYTES = 50_000;
 /** Bytes beyond these, for a remark and the line that says where it goes on. */
 const ROOM_BYTES = 1_000;
@@ -74,7 +78,11 @@ const ALIASES: Aliases = {
   ...FILE_NAMES,
   offset: ['start_line', 'startLine', 'start_line_one_indexed'],
 };
-const LAST_LINES: readonly string[] = ['end_line', 'endLine', 'end_line_one_indexed_inclusive'];
+const LAST_LINE_NAMES: readonly string[] = [
+  'end_line',
+  'endLine',
+  'end_line_one_indexed_inclusive',
+];
 const ONE_FILE = 'give one path a call, and several calls in one reply';
 const FOREIGN: ForeignFields = {
   command: { same: ['view'], instead: 'files are changed by edit and write' },
@@ -87,13 +95,18 @@ const FOREIGN: ForeignFields = {
   files: { instead: ONE_FILE },
 };
 
-/** The number of lines up to `last`, or what is wrong with it. -1 is the end of the file. */
-const countUpTo = (last: Json, { offset = 1, limit }: JsonObject): number | string | null => {
+/**
+ * The number of lines up to `last`, or what is wrong with it. Null: no limit, since -1 is the end
+ * of the file, or the offset is wrong, which the schema reports.
+ */
+const countUpTo = (last: Json, { offset, limit }: JsonObject): number | string | null => {
   if (last === -1) return null;
-  if (typeof last !== 'number' || typeof offset !== 'number') return 'must be a line number';
-  const count = last - offset + 1;
-  if (count < 1) return `lies before the first line, ${offset}`;
-  const contradictsLimit = limit !== undefined && limit !== null && limit !== count;
+  if (typeof last !== 'number') return 'must be a line number';
+  const first = isGiven(offset) ? offset : 1;
+  if (typeof first !== 'number') return null;
+  const count = last - first + 1;
+  if (count < 1) return `lies before the first line, ${first}`;
+  const contradictsLimit = isGiven(limit) && limit !== count;
   return contradictsLimit ? 'says something else than limit: give limit alone' : count;
 };
 
@@ -102,15 +115,15 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
   const faults: InputFault[] = [];
   const input = new Map(Object.entries(fields));
   if (input.get('offset') === 0) input.set('offset', 1);
-  const ends = LAST_LINES.flatMap((name) => {
+  const ends = LAST_LINE_NAMES.flatMap((name) => {
     const value = input.get(name) ?? null;
     input.delete(name);
-    return value === null ? [] : [{ name, value: readNumber(value) }];
+    return isGiven(value) ? [{ name, value: readNumber(value) }] : [];
   });
   if (Array.isArray(range) && range.length === 2) {
     const [start = null, last = null] = range.map(readNumber);
     const first = start === 0 ? 1 : start;
-    const offset = input.get('offset') ?? first;
+    const offset = input.get('offset') || first;
     if (offset !== first)
       faults.push({
         field: 'view_range',
@@ -118,7 +131,7 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
       });
     input.set('offset', offset);
     ends.push({ name: 'view_range', value: last });
-  } else if (range !== undefined && range !== null)
+  } else if (isGiven(range))
     faults.push({ field: 'view_range', why: 'must be two line numbers: give offset and limit' });
   for (const { name, value } of ends) {
     const count = countUpTo(value, Object.fromEntries(input));
@@ -130,7 +143,7 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
 
 // ---- What is shown ----
 
-const remarks: Readonly<Record<Encoding, string>> = {
+const encodingNotes: Readonly<Record<Encoding, string>> = {
   utf8: '',
   'utf8-bom': '',
   utf16le: '[UTF-16 text, decoded; it can be read, but not edited]',
@@ -139,7 +152,7 @@ const remarks: Readonly<Record<Encoding, string>> = {
 };
 
 /** What the shown lines do not tell of the file, and an edit or a command may have to know. */
-const fileNote = (text: string, encoding: Encoding): string => {
+const describeText = (text: string, encoding: Encoding): string => {
   const endings = findEndings(text);
   const notes = [
     ...(endings === '\r\n' ? ['CRLF line endings'] : []),
@@ -160,17 +173,17 @@ const showLine = (line: string, number: number): string => {
 /** A result with the lines that it shows in full. */
 type ShownText = { readonly outcome: ToolOutcome; readonly lines: readonly ShownLines[] };
 
-/** Numbered lines from `offset`, and the offset of the next ones. */
+/** Numbered lines from `offset`, and the offset of the next ones. `remark`: shown before them. */
 const showLines = (
   text: string,
   remark: string,
   { offset = 1, limit = LINES_MAX }: Input,
-  by: string,
+  callId: string,
 ): ShownText => {
   const lines = fileLines(text);
   if (lines.length === 0) {
     const empty = [remark, '[the file is empty]'].filter(Boolean).join('\n');
-    return { outcome: { status: 'ok', text: empty, summary: 'empty' }, lines: wholeFile(by) };
+    return { outcome: { status: 'ok', text: empty, summary: 'empty' }, lines: wholeFile(callId) };
   }
   if (offset > lines.length) {
     const why = `Line ${offset} is past the end: there are ${lines.length} lines.`;
@@ -183,7 +196,7 @@ const showLines = (
   while (next < end && bytes < SHOWN_BYTES) {
     const line = showLine(lines[next - 1] ?? '', next);
     bytes += Buffer.byteLength(line) + 1;
-    if (bytes > SHOWN_BYTES && next > offset) break;
+    if (bytes > SHOWN_BYTES) break; // never the first line, which is cut before
     shown.push(line);
     next += 1;
   }
@@ -197,7 +210,7 @@ const showLines = (
   const cut = { cutBytes: SHOWN_BYTES + ROOM_BYTES };
   return {
     outcome: { status: 'ok', text: shown.join('\n'), summary, ...cut },
-    lines: fullyShown(lines, offset, next, by),
+    lines: fullyShown(lines, offset, next, callId),
   };
 };
 
@@ -206,18 +219,18 @@ const fullyShown = (
   lines: readonly string[],
   first: number,
   next: number,
-  by: string,
+  callId: string,
 ): readonly ShownLines[] => {
   const ranges: ShownLines[] = [];
   let start = first;
   for (let number = first; number <= next; number++) {
     if (number < next && (lines[number - 1]?.length ?? 0) <= LINE_CHARACTERS_MAX) continue;
-    if (number > start) ranges.push({ by, first: start, last: number - 1 });
+    if (number > start) ranges.push({ by: callId, first: start, last: number - 1 });
     start = number + 1;
   }
   const [only, ...others] = ranges;
   const isAll = only?.first === 1 && only.last === lines.length && others.length === 0;
-  return isAll ? wholeFile(by) : ranges;
+  return isAll ? wholeFile(callId) : ranges;
 };
 
 /** Entries of a folder from `offset`, and the offset of the next ones. */
@@ -234,6 +247,10 @@ const showFolder = async (
   const names = entries
     .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
     .sort();
+  if (offset > Math.max(1, names.length))
+    return failed(
+      `Entry ${offset} is past the end: ${shown} has ${plural(names.length, 'entry', 'entries')}.`,
+    );
   const end = offset - 1 + Math.min(limit, LINES_MAX);
   const listed = names.slice(offset - 1, end);
   if (end < names.length) listed.push(`[${names.length - end} more; go on with offset ${end + 1}]`);
@@ -289,7 +306,7 @@ const NOTEBOOK = /\.ipynb$/i;
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
-  const { real, shown, note } = allowed;
+  const { real, shown, note: pathNote } = allowed;
   const loaded = await loadFile(real);
   switch (loaded.kind) {
     case 'absent':
@@ -301,22 +318,24 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       return failed(`${shown} can't be read: ${loaded.why}.${advice}`);
     }
     case 'folder':
-      return withNote(note, await showFolder(real, shown, input));
+      return withNote(pathNote, await showFolder(real, shown, input));
     case 'file': {
-      const decoded = decodeFile(loaded.bytes);
       if (isPdf(loaded.bytes))
         return failed(
           `${shown} is a PDF of ${loaded.bytes.length} bytes and is not shown. Read it by a ` +
             'program in bash, such as pdftotext.',
         );
+      const decoded = decodeFile(loaded.bytes);
       if (decoded.kind === 'binary')
-        return withNote(note, await showBinary(shown, loaded.bytes, context));
+        return withNote(pathNote, await showBinary(shown, loaded.bytes, context));
       const notebook = NOTEBOOK.test(real)
         ? (await import('./notebook.js')).notebookText(decoded.text)
         : null;
-      const aboutText =
-        notebook?.remark || remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
-      const remark = [note, aboutText].filter(Boolean).join('\n');
+      const textNote =
+        notebook?.remark ||
+        encodingNotes[decoded.encoding] ||
+        describeText(decoded.text, decoded.encoding);
+      const remark = [pathNote, textNote].filter(Boolean).join('\n');
       const text = notebook?.text ?? decoded.text;
       const { outcome, lines: shownLines } = showLines(text, remark, input, context.callId);
       // lines of the file itself, of which a notebook as text shows none

@@ -21,6 +21,7 @@ import {
   type ForeignFields,
   filledText,
   type InputFault,
+  isGiven,
   readNumber,
   type TranslatedInput,
   wholeNumber,
@@ -127,8 +128,8 @@ const translate = (written: JsonObject): TranslatedInput => {
   const faults: InputFault[] = [];
   const input = new Map(Object.entries(fields));
   const set = (name: string, value: Json, field: string): void => {
-    const current = input.get(name) ?? value;
-    if (current === value) input.set(name, value);
+    const current = input.get(name);
+    if (current === value || !isGiven(current)) input.set(name, value);
     else faults.push({ field, why: `says something else than ${name}: give ${name} alone` });
   };
   const filesOnly = MODES.get(mode);
@@ -143,7 +144,7 @@ const translate = (written: JsonObject): TranslatedInput => {
     if (typeof lines === 'number') input.delete(name);
     return typeof lines === 'number' ? [lines] : [];
   });
-  const context = readNumber(input.get('context') ?? 0);
+  const context = readNumber(input.get('context') || 0);
   if (sides.length > 0 && typeof context === 'number')
     input.set('context', Math.max(context, ...sides));
   return { input: Object.fromEntries(input), faults };

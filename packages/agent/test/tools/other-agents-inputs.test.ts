@@ -80,6 +80,28 @@ const read: readonly {
   },
   {
     tool: 'read',
+    input: { path: 'file', offset: null, limit: '', end_line: 7 },
+    becomes: { path: 'file', limit: 7 },
+  },
+  {
+    tool: 'read',
+    input: { path: 'file', offset: '', end_line: '', view_range: [3, 7] },
+    becomes: { path: 'file', offset: 3, limit: 5 },
+  },
+  {
+    tool: 'search',
+    input: {
+      pattern: 'x',
+      path: 'file',
+      context: '',
+      '-A': 2,
+      filesOnly: '',
+      output_mode: 'count',
+    },
+    becomes: { pattern: 'x', path: 'file', context: 2, filesOnly: false },
+  },
+  {
+    tool: 'read',
     input: { path: 'file', view_range: [4, -1] },
     becomes: { path: 'file', offset: 4 },
   },
@@ -169,6 +191,12 @@ const refused: readonly {
     input: { path: 'a', file_path: 'b' },
     field: 'file_path',
     why: /something else than path/,
+  },
+  {
+    tool: 'read',
+    input: { path: 'a', offset: 'abc', end_line: 7 },
+    field: 'offset',
+    why: /^must be number, not "abc"\. Fields/,
   },
   {
     tool: 'edit',

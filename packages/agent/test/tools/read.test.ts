@@ -173,6 +173,8 @@ test('read: a folder is listed, folders with a slash', async (t) => {
   assert.equal(await list({}), '[folder ., 2 entries]\na\nb/');
   assert.equal(await list({ limit: 1 }), '[folder ., 2 entries]\na\n[1 more; go on with offset 2]');
   assert.equal(await list({ offset: 2 }), '[folder ., 2 entries]\nb/');
+  assert.equal(await list({ offset: 3 }), 'Entry 3 is past the end: . has 2 entries.');
+  assert.equal(await list({ path: 'b' }), '[folder b, 0 entries]');
 });
 
 test('read: what is missing, and what is no file, is a failure', async (t) => {
