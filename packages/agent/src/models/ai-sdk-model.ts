@@ -2,6 +2,7 @@
  * A model from the AI SDK as a model of the agent, for users of the library who have one already.
  */
 
+import { types } from 'node:util';
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
@@ -14,10 +15,11 @@ import type {
 } from '@ai-sdk/provider';
 import type { StopReason } from '../machine/event.js';
 import type { AssistantPart, ProviderMetadata } from '../machine/message.js';
+import { isObject } from '../platform/untrusted-input.js';
 import type { Model, ModelFacts, ModelRequest, TokenUsage } from '../ports/model.js';
 import { catalogueFacts } from './catalogue.js';
 import { withoutDefinitions } from './tool-schema.js';
-import { brokenOff } from './wire-errors.js';
+import { brokenOff, eventError } from './wire-errors.js';
 import {
   cachedUsers,
   type Dialect,
@@ -49,8 +51,8 @@ export type AiSdkLanguageModel = {
 /**
  * Makes an agent's model from an AI SDK model. Pawl calls its `doStream`, so that only the machine
  * retries. Facts that are not given come from the catalogue; for a model that is not in it they are
- * safe assumptions without a price. `name`: the id of the model; default that of the package.
- * Throws for a package of another generation.
+ * safe assumptions without a price. `name`: the id of the model; default: family and name, as in
+ * `openai/gpt-5`. Throws for a package of another generation.
  */
 export const aiSdkModel = (
   languageModel: AiSdkLanguageModel,
@@ -73,7 +75,7 @@ export const aiSdkModel = (
   const wire: Wire = {
     provider: {
       name: family,
-      keyVariable: `the key of ${family}'s package`,
+      keyVariable: `the key of ${family}'s package`, // the package alone knows the variable
       host: provider,
     },
     dialect: { modelId: id, marksCache: family === 'anthropic' },
@@ -82,7 +84,7 @@ export const aiSdkModel = (
       maxOutputTokens: request.outputTokensMax ?? allFacts.outputTokensMax,
     }),
     send: async (body, reply, abortSignal) => {
-      const { doStream } = model as LanguageModelV3; // it says that it is one
+      const { doStream } = model as LanguageModelV3; // it says so; v4 differs as `fileData` says
       const call = body as LanguageModelV3CallOptions; // made by `body` above
       const { stream } = await doStream.call(model, { ...call, abortSignal });
       const reader = stream.getReader();
@@ -201,9 +203,16 @@ const readParts = async (parts: Parts, reply: StreamedReply): Promise<void> => {
   for (;;) {
     const { done, value } = await parts.read();
     if (done || value === undefined) throw brokenOff();
-    if (value.type === 'error') throw value.error;
+    if (value.type === 'error') throw readError(value.error);
     if (read(value) === 'end') return;
   }
+};
+
+/** The error in a stream: one of the package's own, or what the provider reports, as it came. */
+const readError = (error: unknown): unknown => {
+  if (types.isNativeError(error) || !isObject(error)) return error;
+  const { statusCode } = error; // some packages add it
+  return eventError(error, typeof statusCode === 'number' ? statusCode : undefined);
 };
 
 /** Reads one part of the stream into the reply. */

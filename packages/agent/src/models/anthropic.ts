@@ -25,11 +25,11 @@ import {
   addTokens,
   cachedUsers,
   connect,
+  type EventReader,
   errorSource,
   exchange,
   findStopReason,
   isBlank,
-  type ReadEvent,
   readTokens,
   type SentMessage,
   type SentUser,
@@ -243,7 +243,7 @@ type OpenBlock =
  * Reads the events of one reply. Anthropic adds events, blocks and deltas, and asks clients to
  * ignore those they don't know.
  */
-const readReply = (reply: StreamedReply): ReadEvent => {
+const readReply = (reply: StreamedReply): EventReader => {
   const blocks = new Map<unknown, OpenBlock>();
   let isFirst = true;
   /** Id of the message; null before its start. */

@@ -28,7 +28,7 @@ export type ErrorSource = {
 /** The error as the machine sees it. `now`: ms since 1970, for a retry-after that is a date. */
 export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
   const read = readSigns(error);
-  // Before `describe` cuts the sentence: a part of the key would not be recognised.
+  // Before `describeError` cuts the sentence: a part of the key would not be recognised.
   const signs = { ...read, sentence: redactKey(read.sentence, provider) };
   const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
@@ -36,7 +36,7 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   const isAboutPicture = namesPicture(signs);
   return {
     kind,
-    message: redactKey(describe(kind, signs, provider), provider),
+    message: redactKey(describeError(kind, signs, provider), provider),
     retryable: retryable && !untrusted && !isAboutPicture,
     retryAfterMs:
       readRetryAfter(signs, now) ?? (kind === 'rateLimited' ? readResets(signs, now) : null),
@@ -52,7 +52,7 @@ const KEY_CHARACTERS_MIN = 8;
 const redactKey = (message: string, { apiKey = '' }: ErrorSource): string =>
   apiKey.length < KEY_CHARACTERS_MIN ? message : message.replaceAll(apiKey, '…');
 
-/** Without a status, only a failed connection has a code. */
+/** Without a status only a failed connection has a code: a stream's error is an `eventError`. */
 const isAnswered = ({ status, code }: ErrorSigns): boolean => status !== null || code === null;
 
 /** A request that a server understands and refuses. */
@@ -111,7 +111,7 @@ const NEVER_CONNECTED: ReadonlySet<string> = new Set([
 const SHOWN_MAX = 300;
 
 /** One sentence: the kind, the status or code, the provider's words, what to do. */
-const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
+const describeError = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
   const { status, code } = signs;
   const isOfConnection = (status === null || status === 200) && code !== null;
   const byCode = isOfConnection ? connectionProblems.get(code) : undefined;
@@ -123,7 +123,7 @@ const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource
   const mark = status !== null && status !== 200 ? ` (${status})` : codeMark;
   const advice = adviceFor(kind, signs, provider);
   const detail = oneLine === '' ? '' : `: ${oneLine}`;
-  return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
+  return `${messageStart(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
 const connectionProblems: ReadonlyMap<string, string> = new Map([
@@ -138,7 +138,7 @@ const connectionProblems: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The beginning of the message. */
-const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
+const messageStart = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   switch (kind) {
     case 'rateLimited':
       return `${name} limits the rate`;
@@ -276,7 +276,7 @@ const readReset = (value: string, now: number): number | null => {
  *
  * 1. A status in `decisions` decides. For an ambiguous one, label and words may choose another
  *    cause: 429 with `insufficient_quota` is an empty account, otherwise a rate limit.
- * 2. For another status from 500 on, labels decide, and words if there is no label.
+ * 2. For another status from 500 on, exact labels decide, and words only if there is no label.
  * 3. Then exact words, then exact labels, then other words.
  * 4. Another status from 400 on is a bad request, unless its words are about length.
  * 5. Then vague labels, which any failure may have (`invalid_request_error`, `api_error`).
@@ -419,7 +419,7 @@ const OVERFLOWS: readonly RegExp[] = [
 const LENGTH_WORDS =
   /\b(context|prompt|tokens?)\b[^.]*\b(exceed\w*|too (long|large|many|big)|(longer|larger|greater|more) than)\b|\b(exceed\w*|too (long|large|many|big))\b[^.]*\b(context|prompt|tokens)\b/i;
 
-// A loop, since a function would run at each start.
+// A loop, since a callback is one more function of every start (test/house/ways.test.ts).
 const overflows: Wording[] = [];
 for (const pattern of OVERFLOWS) overflows.push([pattern, 'contextOverflow']);
 
@@ -605,6 +605,14 @@ const readObject = (body: Loose): Detail => {
   };
 };
 
+/** The title of an HTML page, or its words. */
+export const pageWords = (page: string): string => {
+  const title = /<title[^>]*>([^<]*)</i.exec(page)?.[1];
+  const words =
+    title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' ');
+  return words.replace(/\s+/g, ' ').trim();
+};
+
 const readPage = (text: string): Detail => ({ ...NO_DETAIL, message: asText(pageWords(text)) });
 
 /**
@@ -699,12 +707,4 @@ const readSigns = (error: unknown): ErrorSigns => {
     retryDelay: source.retryDelay,
     named: source.named,
   };
-};
-
-/** The title of an HTML page, or its words. */
-export const pageWords = (page: string): string => {
-  const title = /<title[^>]*>([^<]*)</i.exec(page)?.[1];
-  const words =
-    title ?? page.replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ').replace(/<[^>]*>/g, ' ');
-  return words.replace(/\s+/g, ' ').trim();
 };

@@ -24,11 +24,11 @@ import {
   type AdapterOptions,
   addTokens,
   connect,
+  type EventReader,
   errorSource,
   exchange,
   findStopReason,
   isBlank,
-  type ReadEvent,
   readTotals,
   type SentMessage,
   type StreamedReply,
@@ -226,7 +226,7 @@ const convertReason = (reason: string): StopReason | Error =>
   MALFORMED.has(reason) ? malformedReply(reason) : findStopReason(STOP_REASONS, reason);
 
 type Reader = {
-  readonly read: ReadEvent;
+  readonly read: EventReader;
   /** What the next request adds, if the provider hands the reply out in parts; null at its end. */
   continuation(): object | null;
 };

@@ -26,11 +26,11 @@ import { brokenOff, eventError, oddEvent, overloaded, windowFull } from './wire-
 import {
   type AdapterOptions,
   connect,
+  type EventReader,
   errorSource,
   exchange,
   findStopReason,
   isBlank,
-  type ReadEvent,
   readTotals,
   type SentMessage,
   type SentUser,
@@ -193,7 +193,7 @@ const thoughtIn = (
 };
 
 /** `read` takes one event; `end` checks that no call is half. */
-type Reader = { readonly read: ReadEvent; end(): void };
+type Reader = { readonly read: EventReader; end(): void };
 
 /** Reads the events of one reply. */
 const readReply = (reply: StreamedReply): Reader => {

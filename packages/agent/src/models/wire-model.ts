@@ -7,9 +7,15 @@
  *   continues a reply that its provider returns in parts.
  * - Our own abort can surface as any error, so the signal is checked before the error.
  *
- * From top to bottom: `wireModel`, which makes a model from a wire; small parts of adapters;
- * `StreamedReply`, which collects a reply; `readEvents`, one request and the events of its answer;
- * and `sentMessages`, the messages of a request.
+ * An adapter gives `wireModel` a `body`, which it makes of `sentMessages`, and a `send`, which it
+ * makes of `exchange`. From top to bottom:
+ *
+ * 1. `wireModel`: a model from a wire.
+ * 2. `exchange` and others: what adapters share.
+ * 3. `readTokens`, `readTotals`: token counts.
+ * 4. `StreamedReply`: the reply while it streams.
+ * 5. `performRequest`, which only `exchange` calls: one HTTP request, and the events of its answer.
+ * 6. `sentMessages`: the messages of a request. Of the above it uses only `Dialect`.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -108,6 +114,8 @@ type ServerOptions = Pick<AdapterOptions, 'facts' | 'now'> &
  */
 const knownTerms = new Map<string, Terms>();
 
+// ---- A model from a wire ----
+
 /** A model whose calls go over a wire. */
 export const wireModel = (wire: Wire, options: ServerOptions): Model => ({
   id: wire.dialect.modelId,
@@ -147,9 +155,9 @@ const converse = async (
   const { facts, now = Date.now, baseUrl = '', apiKey = '' } = options;
   const termsKey = [baseUrl, apiKey, wire.dialect.modelId].join(' ');
   for (let retries = 0; ; retries++) {
-    // `limit` keeps the request within what the server accepts; `apply` removes fields of its body.
     const terms = knownTerms.get(termsKey);
     const reply = new StreamedReply(push, wire.dialect.server);
+    // `limit` keeps the request within what the server accepts; `apply` removes fields of its body.
     const adapted = terms?.limit(request) ?? request;
     let body: object = {};
     try {
@@ -165,9 +173,10 @@ const converse = async (
       const error = reply.explain(thrown);
       const refusal = signal.aborted || retries === RETRIES_MAX ? null : readRefusal(error);
       const learned = refusal && learn(refusal, { request: adapted, body, facts }, terms);
-      if (learned === null)
+      if (learned !== null) knownTerms.set(termsKey, learned);
+      // The reader has the beginning of this reply, so only the next request uses the lesson.
+      if (learned === null || reply.hasBegun)
         return push({ type: 'failed', error: classify(error, wire.provider, now()), usage });
-      knownTerms.set(termsKey, learned);
     }
   }
 };
@@ -223,23 +232,24 @@ const createPieceQueue = (begin: () => void, onLeave: () => void) => {
   };
 };
 
-// ---- Parts of adapters ----
+// ---- What adapters share ----
 
 /**
- * Reads one event of a wire, as unchecked JSON, into the reply. `end`: later events are skipped.
+ * An adapter's function that reads one event, as unchecked JSON, into the reply. `end`: later
+ * events are skipped.
  */
-export type ReadEvent = (event: Loose) => 'more' | 'end';
+export type EventReader = (event: Loose) => 'more' | 'end';
 
 /** Sends a request to a provider, and reads the events of its answer into the reply. */
 export const exchange = (
   fetch: LeanFetch,
   request: WireRequest,
-  read: ReadEvent,
+  read: EventReader,
   reply: StreamedReply,
   signal: AbortSignal,
 ): Promise<void> =>
-  readEvents(fetch, request, signal, {
-    event: (event) => reply.readEvent(() => read(event)),
+  performRequest(fetch, request, signal, {
+    event: (event) => reply.watchEvent(() => read(event)),
     alive: () => reply.alive(),
     done: () => reply.sawDone(),
     errorLine: (text) => reply.sawErrorLine(text),
@@ -276,20 +286,7 @@ export const textIn = (event: Loose, name: string): string => {
   return text;
 };
 
-// ---- The reply while it streams ----
-
-/** A part of the reply while it streams. */
-type PartDraft = {
-  readonly type: 'text' | 'reasoning' | 'call';
-  readonly id: string;
-  readonly tool: string;
-  text: string;
-  metadata: ProviderMetadata | undefined;
-  /** The server that sent the metadata. */
-  readonly origin: { readonly server?: string };
-};
-
-type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
+// ---- Token counts ----
 
 type Counts = { readonly [Field in keyof TokenUsage]: unknown };
 
@@ -334,6 +331,21 @@ export const readTotals = (counts: Counts): TokenUsage | null => {
   return { ...usage, inputTokens: inputTokens < cached ? inputTokens : inputTokens - cached };
 };
 
+// ---- The reply while it streams ----
+
+/** A part of the reply while it streams. */
+type PartDraft = {
+  readonly type: 'text' | 'reasoning' | 'call';
+  readonly id: string;
+  readonly tool: string;
+  text: string;
+  metadata: ProviderMetadata | undefined;
+};
+
+type Origin = { readonly server?: string };
+
+type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
+
 /**
  * Collects one reply from the events that a wire reads.
  *
@@ -348,7 +360,8 @@ export class StreamedReply {
   /** Whether `usage` is that of the whole reply. */
   #isCounted = false;
   readonly #push: (piece: ModelPiece) => void;
-  readonly #origin: { readonly server?: string };
+  /** The server of the whole reply, added to the metadata of each part. */
+  readonly #origin: Origin;
   readonly #drafts: PartDraft[] = [];
   /** Why the reply ends, or the error with which it has failed; null: unknown so far. */
   #stopped: StopReason | Error | null = null;
@@ -360,7 +373,7 @@ export class StreamedReply {
   #extraFields: JsonObject = {};
   /** The text of a line `error: …`; null: no such line came. */
   #errorLine: string | null = null;
-  /** An event reports an error, or has an odd form. Damaged JSON does not count. */
+  /** An event reports an error, or has an odd form. Damaged JSON never becomes an event. */
   #hasFailedEvent = false;
 
   /** `server`: stored with metadata, which goes back to that server alone; absent: to any. */
@@ -449,8 +462,8 @@ export class StreamedReply {
     this.#errorLine = text;
   }
 
-  /** Reads an event, and remembers for `explain` whether that failed. */
-  readEvent<T>(read: () => T): T {
+  /** Runs the reader of an event, and remembers for `explain` whether that failed. */
+  watchEvent<T>(read: () => T): T {
     this.#hasFailedEvent = true;
     const result = read();
     this.#hasFailedEvent = false;
@@ -469,6 +482,11 @@ export class StreamedReply {
     } catch {
       return eventError({ message: line }); // plain text
     }
+  }
+
+  /** Text, a thought or a call of this reply was shown. */
+  get hasBegun(): boolean {
+    return this.#drafts.some(({ type, text }) => type === 'call' || text !== '');
   }
 
   /** The whole reply; throws if it broke off, or ended with a failure. */
@@ -494,14 +512,7 @@ export class StreamedReply {
   }
 
   #open(type: PartDraft['type'], id: string, tool = ''): PartDraft {
-    const draft: PartDraft = {
-      type,
-      id,
-      tool,
-      text: '',
-      metadata: undefined,
-      origin: this.#origin,
-    };
+    const draft: PartDraft = { type, id, tool, text: '', metadata: undefined };
     this.#drafts.push(draft);
     return draft;
   }
@@ -516,7 +527,8 @@ export class StreamedReply {
 
   /** The parts. Extra fields become metadata of a thought, which may be empty. */
   #parts(): Completed['parts'] {
-    const parts = this.#drafts.flatMap(closeDraft);
+    const parts: Completed['parts'][number][] = [];
+    for (const draft of this.#drafts) parts.push(...closeDraft(draft, this.#origin));
     if (Object.keys(this.#extraFields).length === 0) return parts;
     const metadata = { openaiCompatible: this.#extraFields, ...this.#origin };
     return [{ type: 'reasoning', text: '', metadata }, ...parts];
@@ -538,14 +550,10 @@ const addMetadata = (draft: PartDraft, added: ProviderMetadata | undefined): voi
   draft.metadata = merged;
 };
 
-const closeDraft = ({
-  type,
-  id,
-  tool,
-  text,
-  metadata,
-  origin,
-}: PartDraft): readonly (AssistantText | ReasoningPart | RawCall)[] => {
+const closeDraft = (
+  { type, id, tool, text, metadata }: PartDraft,
+  origin: Origin,
+): readonly (AssistantText | ReasoningPart | RawCall)[] => {
   const noted = metadata === undefined ? {} : { metadata: { ...metadata, ...origin } };
   if (type === 'call') return [{ type, callId: id, tool, rawInput: text, ...noted }];
   if (type === 'reasoning')
@@ -602,8 +610,8 @@ const joinLists = (before: readonly unknown[], pieces: readonly unknown[]): read
 };
 
 /**
- * Whether a piece continues a block: it has the same index and id. Without an index a piece of
- * thinking continues a block without a signature.
+ * Whether a piece continues a block: it has the same index, and no other id. Without an index a
+ * piece of thinking continues a block without a signature.
  */
 const isSameBlock = (last: unknown, piece: unknown): boolean => {
   if (!isObject(last) || !isObject(piece) || last.type !== piece.type) return false;
@@ -613,7 +621,7 @@ const isSameBlock = (last: unknown, piece: unknown): boolean => {
     : last.index === piece.index && (piece.id ?? last.id) === (last.id ?? piece.id);
 };
 
-// ---- One request, and the events of its answer ----
+// ---- One HTTP request, and the events of its answer ----
 
 export type WireRequest = {
   readonly url: string;
@@ -645,7 +653,7 @@ const USER_AGENT = `pawl/${VERSION}`;
  * - Half characters (lone surrogates) are replaced: a provider would refuse this request, and every
  *   later one of the session.
  */
-const readEvents = async (
+const performRequest = async (
   fetch: LeanFetch,
   { url, headers, body }: WireRequest,
   signal: AbortSignal,

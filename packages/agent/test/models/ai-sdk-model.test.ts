@@ -174,6 +174,29 @@ test('a stream that ends without its end is a reply that broke off', async () =>
   assert.equal(ending.type === 'failed' && ending.error.kind, 'unreachable');
 });
 
+test('an error that a provider reports in the stream is one of the provider, not of the connection', async () => {
+  const reported = {
+    message: 'Try later.',
+    type: 'server_error',
+    param: null,
+    code: 'server_error',
+  };
+  const fail = async (error: object) => {
+    const ending = endingOf(await run([...text, { type: 'error', error }]));
+    return ending.type === 'failed' && ending.error;
+  };
+  const expected = {
+    kind: 'unreachable',
+    message: 'no whole reply from homemade at homemade.chat: Try later',
+    retryable: true,
+    retryAfterMs: null,
+    answered: 'yes',
+  };
+  assert.deepEqual(await fail(reported), expected);
+  const message = 'no whole reply from homemade at homemade.chat (500): Try later';
+  assert.deepEqual(await fail({ ...reported, statusCode: 500 }), { ...expected, message });
+});
+
 test('facts are those that are given, else of the catalogue, else safe assumptions without a price', () => {
   const given = {
     windowTokens: 5_000,

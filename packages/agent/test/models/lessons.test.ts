@@ -5,6 +5,8 @@ import { anthropicModel } from '../../src/models/anthropic.js';
 import type { AdapterOptions } from '../../src/models/wire-model.js';
 import {
   chatModel,
+  delta,
+  events,
   facts,
   hello,
   type Loose,
@@ -13,6 +15,7 @@ import {
   RESPONSES_OK,
   serve,
   streamed,
+  textOf,
 } from './answering.js';
 import { userSays } from './conversing.js';
 
@@ -306,6 +309,20 @@ test('a field whose new name is refused, too, is left out', async (context) => {
   const { ending } = await hello(chatModel(url, { outputTokensMax: MOST }));
   assert.equal(ending.type, 'completed', JSON.stringify(ending));
   assert.doesNotMatch(JSON.stringify(seen[2]?.body), /max_\w*tokens/);
+});
+
+test('a refusal within a reply that has begun is final, and teaches the next request', async (context) => {
+  const error = { message: 'stream_options is not supported', type: 'invalid_request_error' };
+  const cut = events(delta({ content: 'Hel' }), { error });
+  const { url, seen } = await serve(context, (out, number) =>
+    streamed(number === 1 ? cut : OK)(out, number),
+  );
+  const model = chatModel(url);
+  const first = await hello(model);
+  assert.deepEqual([first.ending.type, textOf(first.pieces)], ['failed', 'Hel']);
+  assert.equal(seen.length, 1);
+  assert.equal((await hello(model)).ending.type, 'completed');
+  assert.equal('stream_options' in (seen[1]?.body ?? {}), false);
 });
 
 test('a field of a tool with the name of a refused one stays', async (context) => {
