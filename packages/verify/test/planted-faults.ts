@@ -338,14 +338,14 @@ const foundBySimulator: readonly Fault[] = [
     'nobody looks whether the journal is still the own file',
     'journal/writer.ts',
     [
-      `    await this.#ownership.before(this.#size);
+      `    await this.#environment.before(this.#size);
     try {
       await this.#writeSynced`,
       `    try {
       await this.#writeSynced`,
     ],
     [
-      `    this.#ownership.after(this.#size + bytes.length);
+      `    this.#environment.after(this.#size + bytes.length);
 `,
       '',
     ],

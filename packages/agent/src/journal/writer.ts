@@ -176,7 +176,8 @@ const encodeDrafts = <M extends MachineTypes>(
     const { length } = line.bytes;
     size += length;
     sum = crc32(line.bytes, sum);
-    // `hashedMessages`: of the state that `dueCheck` has just hashed
+    // `summed`: the sums of its messages, from which a snapshot knows those that it shares with an
+    // earlier one. They are of the state that `dueCheck` has just hashed.
     if (check !== null && fold.hashedMessages !== undefined)
       snapshotPoint = { seq, crc, size, sum, length, state, check, summed: fold.hashedMessages() };
   }
@@ -185,7 +186,8 @@ const encodeDrafts = <M extends MachineTypes>(
 
 /**
  * Entries between two state checks, a multiple of `every`: at least as many as the state has parts
- * that grow within a turn, since a check hashes them all. With `every` 50 and 120 parts: 150.
+ * that grow within a turn, since a check hashes them all. With `every` 50 and 120 parts: 150. The
+ * number changes with the state, so the distances vary: each check stands alone.
  */
 const checkStride = <M extends MachineTypes>(
   { growing }: JournaledMachine<M>,
@@ -261,8 +263,8 @@ const syncInThread = (fd: number): Promise<void> =>
 
 /**
  * Wraps a file handle for the writer. A round trip to another thread takes longer than a write to
- * the system's cache, and as long as a sync to a fast disk. So both run synchronously while the
- * disk is fast; a slow disk blocks the event loop only once in a row.
+ * the system's cache, and as long as a sync to a fast disk. So a write is synchronous, and a sync
+ * while the disk is fast; a slow disk blocks the event loop only once in a row.
  */
 export const fileTarget = (handle: FileHandle): FileTarget => {
   let tookMs = 0;
@@ -294,7 +296,7 @@ const isFull = (error: unknown): boolean =>
   errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
 
 /** True if the file now belongs to another program, so it must not be changed. */
-const isForeignChange = (error: Error): boolean =>
+const belongsToOthers = (error: Error): boolean =>
   error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
 
 /**
@@ -312,7 +314,7 @@ const isForeignChange = (error: Error): boolean =>
  */
 export class GroupWriter {
   readonly #handle: FileTarget;
-  readonly #ownership: WriterEnvironment;
+  readonly #environment: WriterEnvironment;
   readonly #path: string;
   #size: number;
   #pending: PendingWrite[] = [];
@@ -320,9 +322,9 @@ export class GroupWriter {
   #refusal: Error | null = null;
   #full: Error | null = null;
 
-  constructor(handle: FileTarget, ownership: WriterEnvironment, path: string, size: number) {
+  constructor(handle: FileTarget, environment: WriterEnvironment, path: string, size: number) {
     this.#handle = handle;
-    this.#ownership = ownership;
+    this.#environment = environment;
     this.#path = path;
     this.#size = size;
   }
@@ -361,9 +363,9 @@ export class GroupWriter {
     await this.#writing;
     try {
       // another refusal was reported, after a rescue if the file was not ours
-      if (this.#refusal === end) await this.#ownership.before(this.#size);
+      if (this.#refusal === end) await this.#environment.before(this.#size);
     } catch (error) {
-      throw await this.#ownership.explain(error, this.#size, Buffer.alloc(0));
+      throw await this.#environment.explain(error, this.#size, Buffer.alloc(0));
     } finally {
       await this.#handle.close();
     }
@@ -387,16 +389,16 @@ export class GroupWriter {
   }
 
   async #writeDurably(bytes: Buffer): Promise<void> {
-    await this.#ownership.before(this.#size);
+    await this.#environment.before(this.#size);
     try {
       await this.#writeSynced(bytes);
     } catch (error) {
-      if (!isFull(error) || !this.#ownership.freeSpace()) throw error;
+      if (!isFull(error) || !this.#environment.freeSpace()) throw error;
       this.#full = cannotWrite(this.#path, error);
       await this.#handle.truncate(this.#size);
       await this.#writeSynced(bytes);
     }
-    this.#ownership.after(this.#size + bytes.length);
+    this.#environment.after(this.#size + bytes.length);
     this.#size += bytes.length;
   }
 
@@ -414,12 +416,12 @@ export class GroupWriter {
     const unwritten = joinGroup(refused);
     const error = cannotWrite(
       this.#path,
-      await this.#ownership.explain(fault, this.#size, unwritten),
+      await this.#environment.explain(fault, this.#size, unwritten),
     );
     this.#refusal = error;
     refused.push(...this.#pending); // that came meanwhile
     this.#pending = [];
-    if (!isForeignChange(error)) await this.#cutBack();
+    if (!belongsToOthers(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
   }
 
@@ -492,7 +494,7 @@ const openReserve = (journal: string): DiskReserve => {
 };
 
 /**
- * How often the content of a file is read again because its time was changed. Some network file
+ * How often an open journal is read again because its file's time was changed. Some network file
  * systems change the time late, and a journal must not be read again for each of its lines. After
  * that, content that another program overwrote with the same size stays unnoticed.
  */
@@ -584,10 +586,14 @@ type ForeignChange =
         | 'replaced'
         | 'readOnly'
         | 'truncated'
-        | 'extended';
+        | 'extended'
+        | 'overwritten';
     }
-  /** `to` is null where the system does not tell the new path. */
-  | { readonly kind: 'moved'; readonly to: string | null };
+  /**
+   * `to` is null where the system does not tell the new path. `replaced`: another file is at the
+   * old path.
+   */
+  | { readonly kind: 'moved'; readonly to: string | null; readonly replaced: 'yes' | 'no' };
 
 /** `touched`: the size is right, but another program has written to the file or set its time. */
 type FileCheck = { readonly kind: 'own' } | { readonly kind: 'touched' } | ForeignChange;
@@ -645,9 +651,10 @@ class FileIdentity {
   #status(): Stats | ForeignChange {
     const status = statSync(this.#path, { throwIfNoEntry: false });
     if (status?.ino === this.#opened.ino && status.dev === this.#opened.dev) return status;
+    const replaced = status === undefined ? 'no' : 'yes';
     if (fstatSync(this.#handle.fd).nlink > 0)
-      return { kind: 'moved', to: findNewPath(this.#handle) };
-    if (status !== undefined) return { kind: 'replaced' };
+      return { kind: 'moved', to: findNewPath(this.#handle), replaced };
+    if (replaced === 'yes') return { kind: 'replaced' };
     return { kind: existsSync(dirname(this.#path)) ? 'removed' : 'folderRemoved' };
   }
 
@@ -661,15 +668,15 @@ class FileIdentity {
 /** A failed ownership check. After the rescue it becomes a JournalError. */
 class NotOwnFile extends Error {
   override readonly name = 'NotOwnFile';
-  readonly change: ForeignChange | { readonly kind: 'overwritten' };
+  readonly change: ForeignChange;
 
-  constructor(change: NotOwnFile['change']) {
+  constructor(change: ForeignChange) {
     super(change.kind);
     this.change = change;
   }
 }
 
-const describeChange = (change: NotOwnFile['change']): string => {
+const describeChange = (change: ForeignChange): string => {
   switch (change.kind) {
     case 'removed':
       return 'was removed';
@@ -693,12 +700,14 @@ const describeChange = (change: NotOwnFile['change']): string => {
 };
 
 /** True if the session's path still leads to a file, which an import must not overwrite. */
-const isPathTaken = ({ kind }: NotOwnFile['change']): boolean =>
-  kind !== 'removed' && kind !== 'folderRemoved' && kind !== 'moved';
+const isPathTaken = (change: ForeignChange): boolean =>
+  change.kind === 'moved'
+    ? change.replaced === 'yes'
+    : change.kind !== 'removed' && change.kind !== 'folderRemoved';
 
 const describeNextStep = (
   path: string,
-  change: NotOwnFile['change'],
+  change: ForeignChange,
   rescued: Rescued | null,
   resume: string,
 ): string => {
@@ -716,7 +725,7 @@ const describeNextStep = (
 /** The error of a session that stopped because another program changed its file. */
 const foreignChange = (
   path: string,
-  change: NotOwnFile['change'],
+  change: ForeignChange,
   rescued: Rescued | null,
   resume: string,
 ): JournalError =>
@@ -773,6 +782,7 @@ const scanIntact = async (journal: FileHandle, path: string, size: number) => {
 
 const linesIn = (bytes: Buffer): number => bytes.toString('latin1').split('\n').length - 1;
 
+/** Leaves no file if it fails. */
 const writeCopy = async (
   journal: FileHandle,
   { size, seq }: { readonly size: number; readonly seq: number },
@@ -784,10 +794,13 @@ const writeCopy = async (
     for await (const block of readBlocks(journal, 0, size)) await handle.appendFile(block);
     await handle.appendFile(unwritten);
     await handle.sync();
+    await syncFolder(place.folder);
+  } catch (error) {
+    rmSync(path, { force: true }); // half a copy under the session's name would look whole
+    throw error;
   } finally {
     await handle.close();
   }
-  await syncFolder(place.folder);
   return { path, entries: seq + linesIn(unwritten) };
 };
 

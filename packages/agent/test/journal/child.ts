@@ -22,6 +22,7 @@ import type { State } from '../../src/machine/state.js';
  * dieInImport FOLDER FILE  imports a session, and kills itself when the blobs are stored and the journal is not
  * readAll FOLDER         reads session "a" in every way, opens it, and says whether that took little memory
  * cutOnFullDisk FOLDER   opens a session with a torn end and a snapshot on a disk without room for the end
+ * rescueOnFullDisk FOLDER  removes the journal of an open session, and appends to it: rescued has no room for a copy
  * snapshot FOLDER        lets a snapshot be written to a disk that has no room for it
  */
 const say = (line: string): void => {
@@ -190,6 +191,17 @@ const useReserve = async (folder: string): Promise<void> => {
   await opened.journal.close();
 };
 
+const rescueOnFullDisk = async (folder: string): Promise<void> => {
+  process.env.TMPDIR = folder;
+  const journal = await fileJournals({ folder }).create(headerOf('a'));
+  const drafts = tell(4, initialState(journal.header.settings), () => 'x'.repeat(20_000));
+  await journal.append(drafts.slice(0, 2));
+  await rm(join(folder, 'sessions', 'a.jsonl'));
+  say(`append ${await journal.append(drafts.slice(2)).then(() => 'was accepted', kindOf)}`);
+  say(`files ${(await readdir(join(folder, 'rescued'))).join(' ')}`);
+  await journal.close();
+};
+
 const dieInImport = async (folder: string, file: string): Promise<void> => {
   const draft = join(folder, 'sessions', 'a.jsonl.import');
   const imported = importSession(folder, file).then(() => say('imported'));
@@ -226,6 +238,7 @@ const tasks: Readonly<Record<string, (where: string, platform: string) => Promis
   cutOnFullDisk,
   dieInImport,
   readAll,
+  rescueOnFullDisk,
   useReserve,
   snapshot,
 };

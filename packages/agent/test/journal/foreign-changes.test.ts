@@ -56,6 +56,14 @@ const changes: readonly Change[] = [
     says: process.platform === 'linux' ? /was moved to .*a\.jsonl\.old while/ : /was moved/,
   },
   {
+    title: 'moved, with another file at its path,',
+    make: async (path) => {
+      await rename(path, `${path}.old`);
+      await cp(`${path}.old`, path);
+    },
+    says: /was moved.* while .* move .*a\.jsonl away, then: pawl import/,
+  },
+  {
     title: 'replaced',
     make: async (path) => {
       await cp(path, `${path}.new`);

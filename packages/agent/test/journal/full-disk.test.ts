@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import test from 'node:test';
 import { makeFolder } from '../../../../test/kit/journal/story.js';
 import { startChild } from './start-child.js';
@@ -120,4 +122,23 @@ test('a torn end that a full disk can not keep stays in the journal, and nothing
   const said = await linesOf(child);
   assert.match(said.get('open') ?? '', /^cannotWrite: .*ENOSPC/, child.complaints());
   assert.equal(said.get('files'), 'a.snapshot');
+});
+
+test('a copy of a removed journal that a full disk refuses leaves nothing, and is made elsewhere', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const copies = join(folder, 'rescued');
+  await mkdir(copies);
+  const child = startChild(
+    context,
+    ['rescueOnFullDisk', folder],
+    onDisk(copies, '-t tmpfs -o size=16k none'),
+  );
+  const said = await linesOf(child);
+  assert.match(
+    said.get('append') ?? '',
+    /^foreignChange: .*A copy with 4 entries is in \S+pawl-rescued-/,
+    child.complaints(),
+  );
+  assert.equal(said.get('files'), '');
 });
