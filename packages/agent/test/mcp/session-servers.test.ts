@@ -118,6 +118,16 @@ test('a tool that its server describes differently is asked about once in spite 
   assert.equal(await decision(await openSession(t, place, servers)), 'allow');
 });
 
+test('a reconnect while a server is being connected shares the attempt, which fails once', async (t) => {
+  const script = plainScript(t, 'setTimeout(() => process.exit(3), 50);');
+  const { session, warnings } = await openSession(t, placeIn(t), [stdioServer('slow', script)]);
+  session.connect();
+  await session.reconnect();
+  assert.equal(warnings.length, 1, warnings.join('\n'));
+  await session.reconnect();
+  assert.equal(warnings.length, 2, 'the control: another attempt');
+});
+
 const TASKS = `
   const tool = (name, execution) => ({ name, inputSchema: { type: 'object' }, execution });
   const tools = [tool('now'), tool('both', { taskSupport: 'optional' }), tool('later', { taskSupport: 'required' }), tool('again', { taskSupport: 'required' }), tool('again')];

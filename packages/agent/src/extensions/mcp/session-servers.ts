@@ -3,7 +3,7 @@
  * connects them, and tells what has changed. To declare a tool is to name it to the model in each
  * request.
  *
- * From top to bottom: the types; `openServers`; words for changes of tools; `openServer`, one
+ * From top to bottom: the types; `openServers`; words for changes of tools; `createServer`, one
  * server; `JoiningServers`, which waits a moment for servers whose tools are not known yet;
  * `DeclaredTools`, the tools that the model knows; and the queue of questions that servers ask the
  * user.
@@ -40,7 +40,7 @@ import { createMcpTool, readOffers, readTools, storeOffers, storeTools } from '.
  *
  * 1. The session declares the tools that the servers had when they were last connected, and waits
  *    for none of them. Servers whose tools are not known are waited for once, before the first
- *    request: `WAIT_MS` in all. One that is `required` is waited for when the session opens.
+ *    request: `WAIT_MS` in all; the `required` ones among them when the session opens.
  * 2. Tools that come later join with a later request, all at once and once a session, since that
  *    costs the cached prompt.
  * 3. A declared tool never changes. If a server has other tools than it had, the next session
@@ -115,17 +115,24 @@ export const openServers = async ({
   const asker = createServerAsker();
   const all = servers
     .filter(({ enabled }) => enabled)
-    .map((server) => openServer(server, options, phase, asker));
-  /** Connects a server, or finds that it is connected. */
-  const open = async (served: OpenServer): Promise<void> => {
+    .map((server) => createServer(server, options, phase, asker));
+  const connectNow = async (served: SessionServer): Promise<void> => {
     const listed = await attempt(() => served.connection.listTools());
     served.hasFailed = listed.kind === 'fault';
     if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
     await served.learning;
+    served.opening = null;
   };
-  const begin = (served: OpenServer): Promise<void> => {
-    served.opening ??= open(served);
+  /** Connects a server, or finds that it is connected. Shares an attempt that runs. */
+  const open = (served: SessionServer): Promise<void> => {
+    served.opening ??= connectNow(served);
     return served.opening;
+  };
+  /** The first attempt to connect a server; later ones are made by `reconnect` and by calls. */
+  const begin = async (served: SessionServer): Promise<void> => {
+    const hasBegun = served.hasBegun;
+    served.hasBegun = true;
+    await (hasBegun ? served.opening : open(served));
   };
   await Promise.all(
     all.filter(({ connection, known }) => known === null && connection.server.required).map(begin),
@@ -199,14 +206,16 @@ const describeChange = (
 // ---- One server ----
 
 /** A server of the session, connected or not; named `served` in the code below. */
-type OpenServer = OfferingServer & {
+type SessionServer = OfferingServer & {
   /** Its tools as they were last seen, by any session; null if none are known. */
   known: readonly OfferedTool[] | null;
   /** Questions to the user that were declined. */
   declined: number;
   /** Its tools were not known when the session began, and may still join it. */
   mayJoin: boolean;
-  /** The first attempt to connect; null before it. */
+  /** The session has tried to connect it. */
+  hasBegun: boolean;
+  /** The attempt that runs; null: none. */
   opening: Promise<void> | null;
   /** Resolves when the last list of its tools is stored. */
   learning: Promise<void>;
@@ -219,13 +228,13 @@ const QUESTION_MAX = 300;
 
 /**
  * `isFrozen`: the session has declared its tools, so another list is for the next session.
- * `isClosed`: it has ended, and reports nothing any more.
+ * `isClosed`: it has ended, so a server that it was connecting has not failed.
  */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
 /** Takes the lists of tools that a server sends, stores them, and tells of changes. */
 const createToolsListener = (
-  served: () => OpenServer,
+  served: () => SessionServer,
   { stateFolder, warn, joining }: Pick<ServersOptions, 'stateFolder' | 'warn' | 'joining'>,
   phase: Phase,
   tellLeftOut: (lines: readonly string[]) => void,
@@ -273,7 +282,7 @@ const createToolsListener = (
  * `lines`: further ones, beside those that `connection.leftOut` names.
  */
 const createLeftOutTeller = (
-  served: () => OpenServer,
+  served: () => SessionServer,
   warn: (text: string) => void,
 ): ((lines: readonly string[]) => void) => {
   const reported = new Set<string>();
@@ -292,12 +301,12 @@ const createLeftOutTeller = (
 };
 
 /** A server of the session. It is not connected yet. */
-const openServer = (
+const createServer = (
   server: McpServer,
   options: Omit<ServersOptions, 'servers'>,
   phase: Phase,
   asker: ServerAsker,
-): OpenServer => {
+): SessionServer => {
   const { stateFolder, warn, joining, ...connecting } = options;
   const tellLeftOut = createLeftOutTeller(() => served, warn);
   const learn = createToolsListener(() => served, options, phase, tellLeftOut);
@@ -328,11 +337,12 @@ const openServer = (
     if (answer === null) onDeclined(question.message);
     return answer ?? { action: 'decline' };
   };
-  const served: OpenServer = {
+  const served: SessionServer = {
     known: readTools(stateFolder, server),
     offers: readOffers(stateFolder, server),
     declined: 0,
     mayJoin: false,
+    hasBegun: false,
     opening: null,
     learning: Promise.resolve(),
     hasFailed: false,
@@ -357,7 +367,7 @@ const WAIT_WORDS = `${WAIT_MS / 1_000} s`;
 /** A shorter wait is not told. */
 const UNTOLD_MS = 1_000;
 
-const serverNames = (servers: readonly OpenServer[]): string => {
+const serverNames = (servers: readonly SessionServer[]): string => {
   const names = servers.map(({ connection }) => connection.server.name);
   return `the MCP server${names.length > 1 ? 's' : ''} ${names.join(', ')}`;
 };
@@ -370,10 +380,10 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
 /** Waits for servers whose tools are not known, and lets their tools join the session. */
 class JoiningServers implements LateTools {
   /** Those whose tools were not known when the session began. */
-  readonly #servers: readonly OpenServer[];
+  readonly #servers: readonly SessionServer[];
   readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
   /** Connects a server, once. */
-  readonly #begin: (served: OpenServer) => Promise<void>;
+  readonly #begin: (served: SessionServer) => Promise<void>;
   /** Declares the tools of servers (`DeclaredTools.declare`). `declared`: the names so far. */
   readonly #declare: DeclaredTools['declare'];
   /** Until when the first request waits; null before it. */
@@ -381,12 +391,12 @@ class JoiningServers implements LateTools {
   /** The tools that have joined late, which happens once a session; null: not yet. */
   #late: readonly Tool[] | null = null;
   /** The servers that the request waits for now. */
-  #waited: readonly OpenServer[] = [];
+  #waited: readonly SessionServer[] = [];
 
   constructor(
-    servers: readonly OpenServer[],
+    servers: readonly SessionServer[],
     options: Pick<ServersOptions, 'warn' | 'joining'>,
-    begin: (served: OpenServer) => Promise<void>,
+    begin: (served: SessionServer) => Promise<void>,
     declare: DeclaredTools['declare'],
   ) {
     this.#servers = servers.filter(({ mayJoin }) => mayJoin);
@@ -396,7 +406,7 @@ class JoiningServers implements LateTools {
   }
 
   /** The servers of `#waited` that have not answered. */
-  get waited(): readonly OpenServer[] {
+  get waited(): readonly SessionServer[] {
     return this.#waited.filter((served) => this.#isExpected(served));
   }
 
@@ -452,7 +462,7 @@ class JoiningServers implements LateTools {
     // Another request may wait meanwhile, with a list of its own.
     if (this.#waited === waited) this.#waited = [];
     if (signal.aborted || missing.length === 0) return;
-    this.#endsAt = now; // a repeated request does not wait again
+    this.#endsAt = now; // when the wait began, so a repeated request does not wait again
     warn(
       `${serverNames(missing)} did not answer within ${WAIT_WORDS}: the model works without the tools, ` +
         'and gets them with a later request',
@@ -460,18 +470,19 @@ class JoiningServers implements LateTools {
   }
 
   /** The servers that may still answer. */
-  #expected(): readonly OpenServer[] {
+  #expected(): readonly SessionServer[] {
     return this.#servers.filter((served) => this.#isExpected(served));
   }
 
-  #isExpected({ mayJoin, known, hasFailed }: OpenServer): boolean {
+  #isExpected({ mayJoin, known, hasFailed }: SessionServer): boolean {
     return mayJoin && known === null && !hasFailed;
   }
 }
 
 /** The tools that a session declares. */
 class DeclaredTools {
-  readonly #declared: DeclaredTool[] = [];
+  /** Also those of requests that were never sent. */
+  readonly #everDeclared: DeclaredTool[] = [];
   readonly #options: Omit<ServersOptions, 'servers'>;
   /** Faults that the user was warned of. */
   readonly #faults = new Set<string>();
@@ -484,9 +495,9 @@ class DeclaredTools {
    * Declares the tools of these servers, and so ends their `mayJoin`. Returns those that the
    * session did not declare before. `declared`: the names that it declares.
    */
-  declare(servers: readonly OpenServer[], declared: ReadonlySet<string>): readonly Tool[] {
-    // `#declared` may hold tools of a request that was never sent: only names in `declared` count.
-    const before = this.#declared.filter(({ declaredName }) => declared.has(declaredName));
+  declare(servers: readonly SessionServer[], declared: ReadonlySet<string>): readonly Tool[] {
+    // only names in `declared` count
+    const before = this.#everDeclared.filter(({ declaredName }) => declared.has(declaredName));
     const toolsByServer = servers.map(({ connection, known }) => ({
       server: connection.server.name,
       tools: selectTools(connection.server, known ?? []), // those that the settings name
@@ -499,8 +510,8 @@ class DeclaredTools {
         this.#options.warn(fault);
       }
     const added = tools.filter(({ declaredName }) => !declared.has(declaredName));
-    const names = new Set(this.#declared.map(({ declaredName }) => declaredName));
-    this.#declared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
+    const names = new Set(this.#everDeclared.map(({ declaredName }) => declaredName));
+    this.#everDeclared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
     for (const served of servers) if (served.known !== null) served.mayJoin = false;
     const byName = new Map(servers.map(({ connection }) => [connection.server.name, connection]));
     return added.flatMap((tool) => {
@@ -510,7 +521,7 @@ class DeclaredTools {
   }
 
   namesFrom(name: string): readonly string[] {
-    return this.#declared.flatMap((tool) => (tool.server === name ? [tool.name] : []));
+    return this.#everDeclared.flatMap((tool) => (tool.server === name ? [tool.name] : []));
   }
 }
 
