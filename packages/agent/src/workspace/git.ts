@@ -3,21 +3,35 @@
  * filter, fsmonitor, diff or merge program, textconv, pager, editor, alias, credential helper,
  * transport or signature program.
  *
- * - `rev-parse` and `config` alone read the configuration of the repository. Neither runs a program
- *   that it names.
- * - All other commands see the repository through a folder of links with our own configuration, a
- *   copy of the settings about how files are stored. So names of filters, includes and later
- *   changes of the configuration have no effect.
- * - The exceptions are `moveRef`, `runScript`, `changeHead` and `changeWorktrees`, which must write
- *   to the real folder: they could only run hooks, and those are turned off.
+ * Who runs it, in which git folder, and which configuration counts:
  *
- * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
- * workspace, or below another user's, no process is started.
+ * | | for | git folder | configuration | options |
+ * |---|---|---|---|---|
+ * | `locateRepository` | `rev-parse`, `config --list` | as git finds it | all | LOCATE_OPTIONS |
+ * | `includedBy` | `config --file` | none | one file | LOCATE_OPTIONS |
+ * | `run` | `ask`, `tryAsk` | the real one, with links | ours | HARDENING |
+ * | `runReal` | `changeWorktrees`, `changeHead` | the real one | the repository's | HARDENING |
+ * | `runToEnd` | `moveRef`, `runScript` | the real one | all | HARDENING |
  *
- * From top to bottom: finding the repository; an open repository, with its folder of links; the
- * settings in that folder, and the variables and options of each run; running git; moving a ref (a
- * branch, HEAD or a ref of our own); the cache of the location of repositories; the files that git
- * would read; `FileCache`, which that cache is made of.
+ * "All" is that of the repository, the user and the machine.
+ *
+ * 1. `rev-parse` and `config` run no program that a configuration names.
+ * 2. `run`: the folder that worktrees share is replaced by a folder of links (`makeLinks`) with our
+ *    configuration, a copy of the settings about how files are stored. So names of filters, includes
+ *    and later changes have no effect. The user's settings are left out, too: the attributes of a
+ *    repository choose among the programs that they name.
+ * 3. `runReal` and `runToEnd` must write to the real folder. Their commands could only run hooks,
+ *    and those are turned off.
+ * 4. `runReal` leaves the user's settings out: with `worktree.useRelativePaths` git would write to
+ *    the configuration. `runToEnd` needs them: they say whether a ref has a reflog.
+ *
+ * Configuration is never written. Submodules are ignored. If no folder from the workspace up holds
+ * a `.git`, or the nearest one is another user's, no process is started.
+ *
+ * From top to bottom: finding the repository; an open repository, with its folder of links; our
+ * settings, variables and options; running git; running git to its end; the cached location of a
+ * repository; the files that git would read; values of files, cached until one changes
+ * (`FileCache`, also for formatters.ts and repository-snapshot.ts).
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -33,20 +47,14 @@ import {
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { GIT_PATTERN_FILES, gitPatternFile, userGitFolder } from '../command/environment.js';
-import { findRepository } from '../command/sandbox/git-folders.js';
+import { findRepository, gitFoldersAt } from '../command/sandbox/git-folders.js';
 import {
   AUTHOR_PARTS,
   AUTHOR_VARIABLES,
   fallbackAuthor,
   type ProcessEnvironment,
 } from '../platform/environment.js';
-import {
-  errorCode,
-  followStatus,
-  isWithin,
-  readRegularSync,
-  readTextOrEmptySync,
-} from '../platform/files.js';
+import { errorCode, followStatus, isWithin, readRegularSync } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import {
   type ProgramEnd,
@@ -108,20 +116,22 @@ export type Repository = RepositoryLocation & {
   /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
   tryAsk(args: readonly string[]): Promise<string | null>;
   /** Moves a ref, even if this program ends meanwhile. Code 0: it has moved. */
-  moveRef(move: RefMove): Promise<ScriptEnd>;
+  moveRef(move: RefMove): Promise<RunEnd>;
   /**
    * Runs a shell script in the real folder, even if this program ends meanwhile. Its arguments are
    * `words`, then the command line of git.
    */
-  runScript(script: string, words: readonly string[]): Promise<ScriptEnd>;
+  runScript(script: string, words: readonly string[]): Promise<RunEnd>;
   /**
-   * Runs `git worktree` with these arguments. It must check nothing out. Rejects if the exit code
-   * is not 0.
+   * Runs `git worktree` with these arguments. It must check nothing out, and remove only with
+   * `--force`: git would run filters. Rejects if the exit code is not 0.
    */
   changeWorktrees(args: readonly string[]): Promise<void>;
   /** Puts HEAD on a branch, given by its full name. Changes no file. Rejects if git refuses. */
   changeHead(branch: string, why: string): Promise<void>;
 };
+
+// ---- Finding the repository ----
 
 /**
  * Runs `work` with the repository around the workspace; null if there is none. Rejects with a
@@ -269,8 +279,7 @@ const openRepository = (
   const variables = makeLinks(located, place.environment, scratch);
   const run: Repository['run'] = (args, options = {}) =>
     runGit([...HARDENING, ...args], options, { ...variables, GIT_INDEX_FILE: options.indexFile });
-  // Runs in the real git folder, not in the folder of links. The user's own settings do not count;
-  // `runToEnd` reads them, for example whether refs have a reflog.
+  /** Runs in the real git folder, without the settings of the user and the machine. */
   const runReal = async (args: readonly string[], deadlineMs?: number): Promise<void> => {
     const realVariables = {
       GIT_DIR: location.gitFolder,
@@ -338,7 +347,7 @@ const makeLinks = (
   };
 };
 
-// ---- Settings, variables and options of our own ----
+// ---- Our own settings, variables and options ----
 
 /** Settings by name as git prints it. If there are several values, the last one counts. */
 export type GitConfig = ReadonlyMap<string, string>;
@@ -490,7 +499,10 @@ export const cleanEnvironment = (
   };
 };
 
-/** Options on every command line. They override all files, even those that change meanwhile. */
+/**
+ * Options of every command in an open repository. They override all files, even those that change
+ * meanwhile.
+ */
 export const HARDENING: readonly string[] = [
   '--no-pager',
   ...[
@@ -524,7 +536,7 @@ export const HARDENING: readonly string[] = [
   ].flatMap((setting) => ['-c', setting]),
 ];
 
-// ---- The program ----
+// ---- Running git ----
 
 const CALL_DEADLINE_MS = 10_000;
 const BYTES_MAX = 16 * 1024 * 1024;
@@ -581,7 +593,7 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
     ),
   );
 
-// ---- Moving a ref ----
+// ---- Running git to its end, to move a ref: a branch, HEAD or a ref of our own ----
 
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
@@ -595,7 +607,7 @@ export type RefMove = {
 };
 
 /** Exit code, null after a signal, and the beginning of its stderr. */
-export type ScriptEnd = { readonly code: number | null; readonly errors: string };
+export type RunEnd = { readonly code: number | null; readonly errors: string };
 
 const ERRORS_MAX = 4_096;
 
@@ -624,7 +636,7 @@ const runToEnd = (
   place: GitPlace,
   { location, config }: LocatedRepository,
   choose: (git: ProgramPath) => readonly [program: ProgramPath, words: readonly string[]],
-): Promise<ScriptEnd> =>
+): Promise<RunEnd> =>
   new Promise((resolve, reject) => {
     if (place.signal.aborted) throw new ProgramFailure('stopped', 'git was stopped');
     const { program: git, clean } = findGit(place);
@@ -666,7 +678,7 @@ const askToEnd = (leader: number): void => {
   }
 };
 
-// ---- The cached location and configuration of a repository ----
+// ---- The location and configuration of a repository, cached ----
 
 /**
  * Caches the location and configuration of a repository until a relevant file changes. Asking git
@@ -729,9 +741,9 @@ export class KnownRepository {
   }
 }
 
-// ---- Files that git would read ----
+// ---- Files that git would read, searched before it runs ----
 
-// Git would wait forever for a pipe, a device or a socket, so these are searched before git runs.
+// Git would wait forever for a pipe, a device or a socket.
 
 const TEXT_BYTES_MAX = 1024 * 1024;
 const INCLUDED_MAX = 200;
@@ -760,7 +772,10 @@ export const findGitFiles = async (
 ): Promise<{ readonly blocking: string | null; readonly included: readonly string[] }> => {
   const dotGit = path.join(top, '.git');
   if (!isReadable(dotGit)) return { blocking: dotGit, included: [] };
-  const [gitFolder, shared] = findGitFolders(top);
+  const { folder: gitFolder, common: shared } = gitFoldersAt(dotGit) ?? {
+    folder: dotGit, // it leads nowhere, as git says when it is asked
+    common: dotGit,
+  };
   const files = [
     ...WORKTREE_FILES.map((name) => path.join(gitFolder, name)),
     ...SHARED_FILES.map((name) => path.join(shared, name)),
@@ -774,23 +789,6 @@ export const findGitFiles = async (
   ]);
   return { blocking: included.find((file) => !isReadable(file)) ?? null, included };
 };
-
-/** The git folder of this working tree, and the one that it shares with others. */
-const findGitFolders = (top: string): readonly [gitFolder: string, shared: string] => {
-  const dotGit = path.join(top, '.git');
-  if (followStatus(dotGit)?.isDirectory()) return [dotGit, dotGit];
-  // a linked worktree: a file that names the folder
-  const gitFolder = path.resolve(
-    top,
-    readText(dotGit)
-      .replace(/^gitdir:\s*/, '')
-      .trim(),
-  );
-  const common = readText(path.join(gitFolder, 'commondir')).trim();
-  return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
-};
-
-const readText = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_MAX);
 
 /** Whether git can read a path without waiting. */
 const isReadable = (place: string): boolean => {
@@ -840,12 +838,15 @@ const includedBy = async (run: RunGit, config: string): Promise<readonly string[
   return names.map((name) => path.resolve(path.dirname(config), name));
 };
 
-// ---- Values of files, cached until one changes ----
+// ---- Values of files, cached until one changes (`FileCache`) ----
 
 /** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
 type Fingerprint = { readonly text: string; readonly changedAt: number };
 
-/** Longer than the time resolution of any file system, within which two changes look like one. */
+/**
+ * Two changes within the time resolution of a file system look like one. This is longer than any
+ * resolution.
+ */
 const STILL_MS = 2_000;
 
 /**
@@ -876,8 +877,8 @@ export class FileCache<T> {
   }
 
   /**
-   * For a value whose files are known only once it is read. A file that was removed in between
-   * counts as absent. `readAt`: the time before the reading.
+   * For a value whose files are known only once it is read. If one was removed in between, it
+   * counts as absent, and the old value stays. `readAt`: the time before the reading.
    */
   set(key: string, value: T, places: readonly string[], readAt: number): void {
     this.#setIfStill(key, value, { places, readAt, ...this.#fingerprint(places) });

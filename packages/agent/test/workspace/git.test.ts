@@ -324,6 +324,10 @@ const waits: readonly (readonly [given: string, script: string])[] = [
   ['HEAD', 'rm .git/HEAD; mkfifo .git/HEAD'],
   ['the index', 'rm -f .git/index; mkfifo .git/index'],
   ['a file of patterns', 'mkfifo .gitignore'],
+  [
+    'the configuration of a folder that a .git folder shares',
+    'cp -r .git shared; echo ../shared > .git/commondir; rm shared/config; mkfifo shared/config',
+  ],
 ];
 
 for (const [given, script] of waits) {
