@@ -1,12 +1,14 @@
 /**
  * Runs phases of the hooks after tools: performs RunHook and AbortHook. A phase notices commits of
- * the calls, formats the files that they changed, or commits them (`HookPhase`).
+ * the calls, formats the files that they changed, or commits them (`HookPhase`). These are Pawl's
+ * own hooks (`Hooks`), not the programs of the user (`UserHooks`).
  *
  * 1. A phase ends with exactly one HookCompleted or HookFailed, or with none after AbortHook.
- * 2. The usage of a phase is part of its HookCompleted, as far as it is known `graceMs` after its
- *    end. The usage of a failed or aborted phase is reported when it is complete.
- * 3. A phase that only has to read ends before its action is durable, and is not started then
- *    (`Hooks.runNow`).
+ * 2. The usage of a phase is part of its HookCompleted, or is reported before its HookFailed, as
+ *    far as it is known `graceMs` after its end. That of a stopped phase is reported when it is
+ *    complete.
+ * 3. A phase that only has to read is performed at once (`endEarly`, `Hooks.runNow`), before its
+ *    action is durable. `start` then skips it.
  * 4. A phase journals an effect, such as a commit, before it has it (`HookContext.prepare`), so
  *    that it can be settled after a crash.
  * 5. A phase that takes too long is aborted and counts as failed. Only the end of the session waits
@@ -80,7 +82,7 @@ export class HookRuns {
 
   /**
    * Ends a phase that only has to read, before its action is durable. Such a phase is not started
-   * later.
+   * later. Only CheckingGitCommits can be one; `runNow` returns null if it has to do more.
    */
   endEarly({ hookId, phase, callIds }: RunHook, { settings }: SessionData): void {
     const { hooks, redactor } = this.#equipment;
@@ -88,7 +90,7 @@ export class HookRuns {
     if (phase !== 'CheckingGitCommits' || calls.length < callIds.length) return;
     const context = { workspace: settings.workspace, settings, calls };
     const ran = attemptNow(() => hooks?.runNow?.(phase, context) ?? null);
-    if (ran.kind === 'fault' || ran.value === null) return; // `run` reports the fault
+    if (ran.kind === 'fault' || ran.value === null) return; // `hooks.run` meets the fault again
     const report = redactReport(redactor, ran.value);
     this.#batch.reports.push(report);
     this.#endedHookId = hookId;
@@ -157,7 +159,7 @@ export class HookRuns {
     );
     endWatch();
     run.sideRequests.end();
-    const silent = run.sideRequests.silent();
+    const silent = run.sideRequests.whenSilent();
     // The machine counts one report of a phase. Under a limit in dollars an unknown cost counts as
     // the most that the phase's requests can cost (`settledUsage` in budget.ts).
     await (run.isOver ? silent : waitAtMost(this.#equipment.clock, graceMs, silent));
@@ -293,7 +295,7 @@ class SideRequests {
   }
 
   /** Resolves when the last request has ended, and has reported its usage. */
-  async silent(): Promise<void> {
+  async whenSilent(): Promise<void> {
     await Promise.all([...this.#requests].map(({ silent }) => silent));
   }
 
@@ -307,6 +309,7 @@ class SideRequests {
     const { clock } = this.#equipment;
     const model = this.#equipment.model(this.#session.settings.model);
     const { limits } = this.#session.settings;
+    // under a limit in dollars a request without usage is unknown until its usage comes late
     let counted: 'no' | 'asUnknown' | 'yes' = 'no';
     const addUsage = (usage: Usage): void => {
       if (counted === 'asUnknown') this.#unknown -= 1;

@@ -1,6 +1,7 @@
 /**
  * Seatbelt, the sandbox of macOS: the profile for one command, made from the same places as the
- * mounts of bubblewrap.
+ * mounts of bubblewrap. Its base, seatbelt.sbpl, denies all but programs and the reading of the
+ * system, and hides people's folders. The rules here open and close places.
  *
  * A profile is a list of rules; of those that match an act, the last one decides. The kernel
  * compares real paths, as they lie on the disk, at the time of the act, so a rule with another
@@ -31,7 +32,7 @@ import { pathDepth, withoutInner } from './host.js';
 export type SeatbeltPlaces = {
   /** What it sees; of two places the deeper one counts, and of equal ones the later. */
   readonly places: readonly { readonly path: string; readonly right: 'read' | 'write' }[];
-  /** Beside the folders of people that seatbelt.sbpl names. */
+  /** Folders that it does not see, beside those that seatbelt.sbpl hides. */
   readonly hidden: readonly string[];
   /** Paths inside the places that it must not see, nor anything inside them. */
   readonly masked: readonly string[];
@@ -86,7 +87,8 @@ const folderPattern = (folder: string): string => folder.replace(/[^A-Za-z0-9/_-
 
 /**
  * Names that are closed wherever they lie in the workspace, also before they exist. A repository
- * may be made: what git would run of it is looked at after the command, as on Linux.
+ * may be made: what git would run of it is looked at after the command, as on Linux. A name below
+ * or behind another one (`one/…`, `…/one`) is left out: that one's pattern matches it.
  */
 const CLOSED_NAMES = PROTECTED_PATHS.map(({ path: name }) => name).filter(
   (name, _, all) =>
@@ -131,7 +133,8 @@ const closeNames = (rules: RuleWriter, workspace: string, allowed: readonly stri
   const start = `^${folderPattern(workspace)}/(.*/)?`;
   const filters = CLOSED_NAMES.map((name) => `(regex "${start}${namePattern(name)}(/.*)?$")`);
   rules.lines.push(`(deny file-write*\n  ${filters.join('\n  ')})`);
-  // with the folders above: one that is not there yet comes with its file
+  // With the folders above: one that is not there yet comes with its file. They can be moved, too,
+  // which protected-files.ts finds after the command.
   const above = allowed.flatMap(foldersAbove).filter((one) => isWithin(one, workspace));
   rules.add('allow file-write*', 'literal', [
     ...above.filter((one) => one !== workspace),
@@ -158,7 +161,8 @@ export const seatbeltProfile = (contents: SeatbeltPlaces): SeatbeltProfile => {
     rules.add(`${right === 'write' ? 'allow' : 'deny'} file-write*`, 'subpath', [place]);
   }
   if (writableWorkspace !== null) closeNames(rules, writableWorkspace, allowed);
-  // Moving a folder above a closed place would take that along, and leave its path free.
+  // Moving a folder above one of these places would take it along, and leave its path free. So would
+  // moving a writable place itself.
   const unmovable = [...closed, ...writable, ...masked].flatMap((place) => [
     ...foldersAbove(place).filter((one) => writable.some((outer) => isWithin(one, outer))),
     ...(writable.includes(place) ? [place] : []),

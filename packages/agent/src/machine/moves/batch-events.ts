@@ -175,8 +175,7 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Batch
   }
   const context = { session: state.session, batchId: state.batchId, before };
   const diff = preview.kind === 'change' ? preview.diff : null;
-  // undefined: the policy decides again
-  const admission = admit(context, judged, requestedAt, event.at, undefined, diff);
+  const admission = admit(context, judged, requestedAt, event.at, { diff });
   const { call: next, questions, stops } = admission;
   const batch = stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state;
   const shown = isEnded(next) ? [displayResult(state.batchId, next)] : [];

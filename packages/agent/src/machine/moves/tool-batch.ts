@@ -101,8 +101,8 @@ export const startBatch = (
 };
 
 /**
- * Starts every call that may start now. The policy decides again; a call that the user allowed can
- * only be denied.
+ * Starts every call that may start now. The policy and the budget decide again: a call that the
+ * user allowed can only be denied or skipped. `at`: time of the event, in ms since 1970.
  */
 export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
   // calls start in order, so waiting ones are near the end
@@ -167,7 +167,7 @@ const admitAgain = (context: CallContext, call: Queued, at: number): Admission =
   const now = decideCall(context.session, call.judged);
   const isAllowed = call.allowed === 'byUser' && now.decision !== 'deny';
   if (isAllowed && whyUnpaid(context, call.judged) === null) return admitUnchanged(call);
-  return admit(context, call.judged, call.requestedAt, at, now);
+  return admit(context, call.judged, call.requestedAt, at, { policy: now });
 };
 
 /** Whether a call may run beside the running ones. */
@@ -337,14 +337,19 @@ const whyUnpaid = (
   return hasAbandoned ? unbilledText : null;
 };
 
-/** Decides by the budget and the policy. `diff`: as for `askUser`. */
+/**
+ * Decides by the budget and the policy. `policy`: its decision, if it was just asked. `diff`: as for
+ * `askUser`.
+ */
 export const admit = (
   context: CallContext,
   judged: JudgedCall,
   requestedAt: number,
   at: number,
-  policy: PolicyDecision = decideCall(context.session, judged),
-  diff?: string | null,
+  {
+    policy = decideCall(context.session, judged),
+    diff,
+  }: { readonly policy?: PolicyDecision; readonly diff?: string | null } = {},
 ): Admission => {
   const { onAsk } = context.session.settings;
   const { decision, why } = policy;
@@ -376,8 +381,8 @@ const endAtOnce = (
 ): Admission => admitUnchanged(neverRan(judged, at, at, status, text));
 
 /**
- * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy
- * (rules.md#cut-reply, rules.md#calls-that-never-run).
+ * Admits a requested call to the batch. Precedence: invalid call, cut reply, a turn that is
+ * finishing, budget, policy (rules.md#cut-reply, rules.md#calls-that-never-run).
  */
 const admitRequested = (
   context: CallContext,
