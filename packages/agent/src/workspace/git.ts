@@ -17,9 +17,9 @@
  *
  * 1. `rev-parse` and `config` run no program that a configuration names.
  * 2. `run`: the folder that worktrees share is replaced by a folder of links (`makeLinks`) with our
- *    configuration, a copy of the settings about how files are stored. So names of filters, includes
- *    and later changes have no effect. The user's settings are left out, too: the attributes of a
- *    repository choose among the programs that they name.
+ *    configuration, a copy of the settings about how files are stored. So names of filters,
+ *    includes and later changes have no effect. The user's settings are left out, too: the
+ *    attributes of a repository choose among the programs that they name.
  * 3. `runReal` and `runToEnd` must write to the real folder. Their commands could only run hooks,
  *    and those are turned off.
  * 4. `runReal` leaves the user's settings out: with `worktree.useRelativePaths` git would write to

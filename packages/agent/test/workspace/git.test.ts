@@ -326,7 +326,7 @@ const waits: readonly (readonly [given: string, script: string])[] = [
   ['a file of patterns', 'mkfifo .gitignore'],
   [
     'the configuration of a folder that a .git folder shares',
-    'cp -r .git shared; echo ../shared > .git/commondir; rm shared/config; mkfifo shared/config',
+    'cp -r .git all; echo ../all > .git/commondir; rm all/config; mkfifo all/config',
   ],
 ];
 

@@ -338,8 +338,8 @@ const whyUnpaid = (
 };
 
 /**
- * Decides by the budget and the policy. `policy`: its decision, if it was just asked. `diff`: as for
- * `askUser`.
+ * Decides by the budget and the policy. `policy`: its decision, if it was just asked. `diff`: as
+ * for `askUser`.
  */
 export const admit = (
   context: CallContext,
