@@ -343,7 +343,7 @@ testRows('one of each', [
         "export const c = 'edit' === (call.tool);",
         "export const tools = [first(list[0]), 'edit'];",
         "switch (call.at(0).tool) { case 'list': { a(); } }",
-        "switch (tool) { case 1: { a(); } case 'edit': b(); }",
+        "switch (tool) { case other: { a(); } case 'edit': b(); }",
         "spawn(name ?? 'bash', []);",
       ].join('\n'),
     },

@@ -172,7 +172,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.locator('.comparison').waitFor();
     assert.match(
       await textOf(watched, '.comparison'),
-      /day\s+invoices[\s\S]*Move everything[\s\S]*Customers in New Zealand[\s\S]*Cost\s+\$7\.25\s+\$0\.398/,
+      /day\s+invoices[\s\S]*Move everything[\s\S]*Customers in New Zealand[\s\S]*Cost\s+\$7\.25\s+at least \$0\.398/,
     );
     await page.keyboard.press('3');
     const rows = `(document.querySelector('.trace [role="status"]')?.textContent ?? '')`;

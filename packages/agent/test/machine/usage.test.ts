@@ -45,6 +45,7 @@ import {
   knownCostUsd,
   NOTHING_COUNTED,
   type SessionData,
+  type State,
 } from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
@@ -293,6 +294,60 @@ test('a sum is one of at least so much, once a call that is over has not said al
     'its worst case counts',
   );
   assert.ok(!isPartial(failed(null, 'rateLimited'), own(['hook-1'])));
+});
+
+test('what a step leaves open makes the sum one of at least so much', () => {
+  const open = (...unaccounted: readonly string[]) =>
+    session({ usd: 'unlimited' }, { unaccounted });
+  // of a state only its name, its session and the id of its work are looked at
+  const at = (name: State['name'], own: SessionData, work: object = {}): State =>
+    ({ name, session: own, ...work }) as State;
+  const compacting = (own: SessionData) => at('Compacting', own, { compactionId: 'compaction-1' });
+  const hook = (own: SessionData) => at('PostToolsHook', own, { hookId: 'hook-1' });
+  const calls = (own: SessionData) => at('ExecutingTools', own);
+  const resumed: Event = { type: 'Resumed', at: g.NOW, epoch: 1 };
+  const compaction = (usage: Usage | null): Event => ({
+    ...{ type: 'CompactionFailed', at: g.NOW, compactionId: 'compaction-1', message: '', usage },
+  });
+  const late = (more: { coverage?: 'whole' } = {}): Event => ({
+    ...{ type: 'UsageReported', at: g.NOW, usageId: 'req-1', usage: call, ...more },
+  });
+  const nothing = { ...call, ...{ inputTokens: 0, outputTokens: 0, costUsd: 0 } };
+  const empty = { ...nothing, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const rows: readonly (readonly [boolean, State, Event, State])[] = [
+    // a process ended: what it had sent is sent again under its id, or given up
+    [true, llm(open('req-1')), resumed, llm(open('req-1'))],
+    [true, llm(open('hook-1', 'req-1')), resumed, llm(open('hook-1', 'req-1'))],
+    [true, compacting(open('compaction-1')), resumed, compacting(open('compaction-1'))],
+    [true, calls(open('batch-1/1')), resumed, waiting(open())],
+    [false, calls(open('batch-1/1')), resumed, calls(open('batch-1/1'))],
+    [false, calls(open('req-9')), resumed, waiting(open())],
+    [false, hook(open('hook-1')), resumed, waiting(open())],
+    [false, llm(spending()), resumed, llm(open('req-1'))],
+    // a part of the usage is known
+    [true, compacting(open('compaction-1')), compaction(call), waiting(open())],
+    [true, compacting(open('compaction-1')), compaction(empty), waiting(open())],
+    [false, compacting(open('compaction-1')), compaction(nothing), waiting(open())],
+    [
+      false,
+      compacting(open('compaction-1')),
+      compaction({ ...call, costUsd: null }),
+      waiting(open()),
+    ],
+    [false, compacting(open()), compaction(call), waiting(open())],
+    [true, waiting(open('req-1')), late(), waiting(open())],
+    [false, waiting(open('req-1')), late({ coverage: 'whole' }), waiting(open())],
+  ];
+  for (const [index, [isPartial, before, event, after]] of rows.entries()) {
+    const gaps = new CostGaps();
+    gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: before });
+    gaps.see({ event, state: after });
+    assert.equal(gaps.areThere, isPartial, `row ${index}`);
+    if (isPartial) {
+      gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: waiting(open()) });
+      assert.ok(gaps.areThere, 'a gap stays');
+    }
+  }
 });
 
 test('a provider is told of that charges more than a request could cost, once', () => {
