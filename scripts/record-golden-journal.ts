@@ -14,9 +14,9 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { createStateCheck } from '../packages/agent/src/journal/journaled-agent-machine.js';
-import { hashBytes } from '../packages/agent/src/journal/state-folder.js';
 import { exportSession } from '../packages/agent/src/journal/transfer.js';
 import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
+import { hashBytes } from '../packages/agent/src/platform/files.js';
 import type { Tool } from '../packages/agent/src/ports/tool.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
 

@@ -6,11 +6,11 @@
  * that tells sessions of this folder from foreign ones, which came from elsewhere.
  */
 
-import { createHmac, hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { errorCode, readUpTo, withRegular } from '../platform/files.js';
+import { errorCode, hashBytes, readUpTo, withRegular } from '../platform/files.js';
 import type { Blobs, Header, MachineTypes } from '../ports/journal.js';
 import { crc32c, encodeHeader } from './codec.js';
 import { blobDamaged, cannotRead, cannotWrite } from './journal-error.js';
@@ -167,8 +167,6 @@ export const writeWhole = async (
   }
   await syncFolder(dirname(path));
 };
-
-export const hashBytes = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
 
 const fileSize = async (path: string): Promise<number | undefined> => {
   try {

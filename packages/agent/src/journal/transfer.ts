@@ -13,7 +13,7 @@ import { existsSync } from 'node:fs';
 import { link, lstat, open, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { ChangeSummary, On } from '../machine/event.js';
-import { errorCode, withRegular } from '../platform/files.js';
+import { errorCode, hashBytes, withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
 import {
   type ByteSource,
@@ -34,7 +34,6 @@ import {
   blobPath,
   FILE_MODE,
   fileBlobs,
-  hashBytes,
   importPath,
   isSessionId,
   journalPath,

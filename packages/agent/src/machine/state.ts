@@ -72,8 +72,8 @@ export type Reservation = {
   readonly sent: { readonly model: string; readonly bytes: number } | null;
 };
 
-/** The size of the last answered request in bytes, and the tokens its model counted; 0: unknown. */
-type MeasuredRequest = {
+/** The size of an answered request in bytes, and the tokens that its model counted. */
+type CountedRequest = {
   readonly model: string;
   readonly bytes: number;
   readonly tokens: number;
@@ -116,8 +116,11 @@ export type SessionData = {
   readonly epoch: number;
   /** Only under a limit in dollars; absent: nothing. */
   readonly reserved?: readonly Reservation[];
-  /** The last request whose tokens the model counted. Absent: no money was set aside so far. */
-  readonly measured?: MeasuredRequest;
+  /**
+   * The last request whose tokens the model counted, or NOTHING_COUNTED. Absent: no money was set
+   * aside so far. The name is one of stored states; RequestMeasured tells of the next request.
+   */
+  readonly measured?: CountedRequest;
   /** Pictures that a provider has refused, by hash: no request shows them. Absent: none. */
   readonly refusedPictures?: readonly string[];
 };
@@ -417,15 +420,13 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
 /** The new value, or the old one if there is none. */
 const newOr = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
 
-/** The conversation was replaced, so its size is unknown. */
-export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
-/** Money is set aside for the first time, for a request that the model has not counted yet. */
-export const NOTHING_COUNTED: MeasuredRequest = { ...NOT_MEASURED };
+/** The model has counted no request of this conversation: it is new, or was replaced. */
+export const NOTHING_COUNTED: CountedRequest = { model: '', bytes: 0, tokens: 0 };
 
 /**
  * The session with parts changed. `reserved` is absent while it is empty. `measured` is absent
- * until money is set aside: the object NOT_MEASURED, unlike the equal NOTHING_COUNTED, leaves an
- * absent one absent. `refusedPictures` is absent until there are some.
+ * until money is set aside: NOTHING_COUNTED leaves it so. `refusedPictures` is absent until there
+ * are some.
  */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
   const plain: SessionData = {
@@ -447,8 +448,8 @@ export const changeSession = (session: SessionData, parts: Partial<SessionData>)
   const { refusedPictures = session.refusedPictures } = parts;
   const changed = refusedPictures === undefined ? plain : { ...plain, refusedPictures };
   const { reserved = session.reserved ?? [] } = parts;
-  const staysUnknown = parts.measured === NOT_MEASURED && session.measured === undefined;
-  const measured = staysUnknown ? undefined : (parts.measured ?? session.measured);
+  const staysAbsent = parts.measured === NOTHING_COUNTED && session.measured === undefined;
+  const measured = staysAbsent ? undefined : (parts.measured ?? session.measured);
   if (reserved.length > 0) return { ...changed, reserved, measured: measured ?? NOTHING_COUNTED };
   return measured === undefined ? changed : { ...changed, measured };
 };

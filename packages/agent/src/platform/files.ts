@@ -17,10 +17,13 @@
  * - `readBytes`, `readSmall`: a file, without following a symlink at the end of its path.
  * - `withRegular`, `openRegular`: several steps with an open file.
  * - `copyRegular`, `copyRegularSync`: a file of any size to an unused path.
+ * - `holdFolder`, `holdFolderSync`, `holdOrMakeFolder`: a folder, to work in it.
  * - `writePrivate`, `writePrivateSync`: a whole file of the state folder.
+ * - `entryStatus`, `followStatus`, `realPath`: what is at a path, or where its symlinks lead.
+ * - `hashBytes`: the hash by which contents are compared and stored.
  */
 
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
@@ -61,8 +64,8 @@ import path from 'node:path';
 
 /**
  * A path or name that may be no UTF-8. It then has one lone surrogate (U+DC80 to U+DCFF) for each
- * byte above ASCII, as in Python; `systemPath` gives the bytes back. A path of the type `string` is
- * UTF-8. A Buffer has the bytes themselves.
+ * byte above ASCII, also where some of its parts are UTF-8; `systemPath` gives the bytes back. A
+ * path of the type `string` is UTF-8. A Buffer has the bytes themselves.
  */
 export type RawPath = string;
 
@@ -278,6 +281,9 @@ export const withRegular = async <T>(
   }
 };
 
+/** sha256 in hex. */
+export const hashBytes = (bytes: Uint8Array | string): string => hash('sha256', bytes, 'hex');
+
 const tooLarge = (status: Stats, bytesMax: number): Unopened => ({
   kind: 'unusable',
   why:
@@ -297,7 +303,7 @@ export const readUpTo = async (
 ): Promise<Buffer> => {
   const blocks: Buffer[] = [];
   let bytes = 0;
-  // The first block has the claimed size, and one byte more, which detects the end of the file.
+  // The first block has the claimed size, and one byte more, so that growth shows in one read.
   let blockBytes = status.size + 1;
   while (bytes < bytesMax) {
     const block = Buffer.allocUnsafe(Math.min(bytesMax - bytes, blockBytes));
@@ -386,7 +392,7 @@ export const withRegularSync = <T>(
 };
 
 /** Opens a file for reading, within `withRegularSync`. */
-const openAgain = (reach: string | Buffer, options: OpenOptions): number => {
+const openForReading = (reach: string | Buffer, options: OpenOptions): number => {
   const file = openSync(reach, openFlags(options));
   try {
     if (!hasDescriptorPaths()) requireFile(fstatSync(file));
@@ -406,7 +412,7 @@ export const readRegularSync = (
   try {
     return withRegularSync(place, options, (reach, status) => {
       if (status.size > bytesMax) return tooLarge(status, bytesMax);
-      const file = openAgain(reach, options);
+      const file = openForReading(reach, options);
       try {
         const bytes = readUpToSync(file, bytesMax + 1, status.size);
         if (bytes.length > bytesMax) return tooLarge(status, bytesMax);
@@ -431,7 +437,7 @@ export const copyRegularSync = (
       copyFileSync(reach, to, COPY_FLAGS);
       return;
     }
-    const file = openAgain(reach, options);
+    const file = openForReading(reach, options);
     try {
       const target = openSync(to, 'wx', status.mode & 0o777);
       try {
@@ -460,16 +466,16 @@ export const readBytes = (file: RawPath, bytesMax: number): Buffer | null => {
   return loaded.kind === 'file' ? loaded.bytes : null;
 };
 
-const TEXT_MAX = 64 * 1024;
+const SMALL_MAX = 64 * 1024;
 
 /** The text of a small regular file, or its first 64 kB; empty for everything else. */
 export const readSmall = (file: RawPath): string => {
   const options = { follow: 'folders' } as const;
   try {
     return withRegularSync(file, options, (reach, status) => {
-      const descriptor = openAgain(reach, options);
+      const descriptor = openForReading(reach, options);
       try {
-        return readUpToSync(descriptor, TEXT_MAX, status.size).toString('utf8');
+        return readUpToSync(descriptor, SMALL_MAX, status.size).toString('utf8');
       } finally {
         closeSync(descriptor);
       }
@@ -495,7 +501,7 @@ export const readSmall = (file: RawPath): string => {
 export type HeldFolder = {
   /** Its real path when it was opened. */
   readonly real: string;
-  /** A path to the folder that does not depend on its name. */
+  /** A path to the folder; where descriptors have paths, one that does not depend on its name. */
   readonly reach: string;
   /** The path of an entry. The name must not contain a slash. */
   at(name: string): string;
@@ -689,7 +695,7 @@ export const writePrivateSync = (file: string, text: string): void => {
 
 // ---- What is at a path ----
 
-/** Whether we may write to a file. Not meaningful for a symlink. */
+/** Whether we may write to a file. Follows a symlink. */
 export const mayWrite = (place: string): Promise<boolean> =>
   access(place, constants.W_OK).then(
     () => true,

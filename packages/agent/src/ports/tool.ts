@@ -42,21 +42,35 @@ export type InvalidInput = {
 
 /** A text of a file that the model has seen: the whole of it, or lines that a search showed. */
 export type SeenText = {
-  /** Of the file's bytes. */
+  /** Of the text's bytes. After a rebased edit (see FileMemory) no file has them. */
   readonly sha256: string;
   readonly text: string;
   readonly extent: 'whole' | 'lines';
 };
 
 /**
- * The files that tools showed to the model, by real path. One per session.
+ * The files that tools showed to the model, by real path. One per session. It answers three
+ * questions about a file:
  *
- * - After a read or a write of a file: `set`. After a search: `addLines`.
- * - After a change of its content: `wrote`. `ownWrite` returns what it has recorded.
- * - `hide` takes back what one call has shown (`ShownLines.by`).
+ * 1. `get`, `shownLines`: which bytes did calls last show or write, and which of their lines does
+ *    the conversation show? Only bytes that are shown whole may be replaced whole.
+ * 2. `recall`: which text did the model see last? An edit finds its place by it, even if a search
+ *    showed only some lines, or the file has changed since.
+ * 3. `ownWrite`: what have tools of this session made of the file, since another program changed
+ *    it?
+ *
+ * Tools fill it: after a read or a write of a file by `set`, after a search by `addLines`, after a
+ * change of the content also by `wrote`. `hide` takes back what one call has shown
+ * (`ShownLines.by`).
+ *
+ * A rebased edit changes some lines of a file that another program has changed since the model saw
+ * it. It does not show the rest. So `set` gets the earlier text with the edit in it, and the hash
+ * of that text, which no file has: the next edit is rebased, too.
+ *
+ * Simple memories, as in tests, have only `get` and `set`.
  */
 export type FileMemory = {
-  /** sha256 of the file's bytes when it was last read or written by a tool. */
+  /** sha256 of the bytes that calls last showed or wrote; after a rebased edit no file has it. */
   get(path: string): string | undefined;
   /**
    * `text`: the whole text, with which an edit still finds its place when the file has changed
@@ -69,13 +83,16 @@ export type FileMemory = {
    * a whole only if they are all of them. Without this function all count as shown.
    */
   shownLines?(path: string): readonly ShownLines[];
-  /** A call has shown nothing: its result was cut or redacted, or a later call has its id. */
+  /** A call has shown nothing: its result was cut or redacted, or a later call has the same id. */
   hide?(callId: string): void;
   /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
   addLines?(path: string, sha256: string, text: string): void;
   /** The last text, while there is room for it: it is gone when the session is resumed. */
   recall?(path: string): SeenText | undefined;
-  /** A tool changed the file from one content to the other, by their sha256. `text`: before it. */
+  /**
+   * A tool changed the file from one content to the other, by their sha256. `text`: before it; null
+   * for a new file.
+   */
   wrote?(path: string, before: string, after: string, text?: string | null): void;
   /** What tools of this session did to the file, while no other program changed it in between. */
   ownWrite?(path: string): OwnWrite | undefined;

@@ -173,9 +173,10 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
 };
 
 /**
- * The agent's events, for the loop. The loop keeps a group (events that are journaled together)
- * open until the ToolStarted events of the calls that it starts. Events are not checked again:
- * `send` checks those of a user, performers check values from models, tools and hooks.
+ * The agent's events, for the loop. The loop keeps a group (events that are journaled together,
+ * see AgentSession) open until the ToolStarted events of the calls that it starts. Events are not
+ * checked again: `send` checks those of a user, performers check values from models, tools and
+ * hooks.
  */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step: agent.stepUnchecked,
@@ -230,6 +231,14 @@ export type LocalOptions = {
  * A session of the agent that is open in this process. It ends after the machine's Shutdown, or
  * with an error. Each member of `Session` is a field, and bound: users hand on
  * `session.close`, and copy a session with another `send`.
+ *
+ * `post` and `submit` queue an event for the loop (loop.ts); `submit` resolves when it is durable
+ * and applied. The loop then works in three steps:
+ *
+ * 1. The machine steps the queued events: they form a group. `prepare` is called with each action,
+ *    and may post ToolStarted events. It returns the ids of calls whose ToolStarted comes later.
+ * 2. The group waits for those, until any other event comes. Then it is journaled.
+ * 3. `perform` is called with each action.
  */
 export class AgentSession extends JournaledSession<AgentTypes> implements Session {
   readonly #journal: Journal;
@@ -241,11 +250,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly #performers: Performers;
   readonly id: string;
   readonly tornTail: Session['tornTail'];
-  /** The last foreign entry; Infinity: all are foreign, and the next prompt adopts the session. */
+  /**
+   * The last foreign entry; Infinity: all are foreign, and the next prompt adopts the session. Then
+   * it is the end of the journal, with that prompt.
+   */
   #foreignUntil: number;
   /** The openings of the session that are not closed. */
   readonly #holders = new Set<Session>([this]);
-  /** Inputs by the ids of their senders; null until the first that has one. */
+  /** Inputs by the ids of their senders, without pictures; null until the first that has one. */
   #clientInputs: Promise<Map<string, ClientInput>> | null = null;
   /** Rewinds so far, for their ids. */
   #rewinds = 0;
@@ -279,12 +291,12 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     void this.#performers.userHooks?.begin(source, this.current.session.settings.model);
   }
 
-  /** The loop calls it before the event of the action is durable. */
+  /** Called before the event of the action is durable (step 1). */
   protected prepare(action: Action, state: State): readonly string[] {
     return prepare(action, state, this.#performers);
   }
 
-  /** The loop calls it once the event of the action is durable. */
+  /** Called once the event of the action is durable (step 3). */
   protected perform(action: Action, state: State): void {
     perform(action, state, this.#performers);
   }
@@ -512,7 +524,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   readonly whileUserRuns = async <T>(command: () => Promise<T>): Promise<T> => {
     const { checkpoints } = this.#performers;
-    await checkpoints.before(null, null);
+    await checkpoints.before(null, null); // no batch and no call: a command of the user
     try {
       return await command();
     } finally {
@@ -612,9 +624,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   /**
-   * Continues a session that was opened again. New settings are applied first, so that nothing
-   * starts under the old ones. After a clean end nothing starts, and settings can change only once
-   * the session is open.
+   * Continues a session that was opened again:
+   *
+   * 1. The tools judge anew the calls that have not run.
+   * 2. New settings are applied, so that nothing starts under the old ones. After a clean end
+   *    nothing starts, and they can change only after step 3.
+   * 3. Resumed is sent: the machine continues its work, and calls of the earlier process are
+   *    settled (`#recover`).
+   * 4. If the turn was cut, its commands are awaited.
    */
   async resume(
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
@@ -851,7 +868,7 @@ export const reasonText = (reason: WaitReason): string => {
   }
 };
 
-/** Stores items in order until the first subscription. */
+/** Stores items in order until the first subscription. No item may be undefined. */
 export type EventBuffer<T extends object | string> = {
   push(item: T): void;
   /** Delivers the stored items, then each new one. The returned function ends the subscription. */

@@ -48,7 +48,7 @@ export class UserHookRuns {
   readonly #running = new Map<string, AbortController>();
   /** Aborted requests and compactions, whose other hooks do not begin. Ids are not used again. */
   readonly #aborted = new Set<string>();
-  readonly #returning = new Set<Promise<unknown>>();
+  readonly #unfinished = new Set<Promise<unknown>>();
   /** Aborted when the session begins to end. */
   readonly #closing = new AbortController();
   /** Aborted when all other work has stopped. */
@@ -159,20 +159,21 @@ export class UserHookRuns {
     this.#running.get(id)?.abort();
   }
 
-  /** Ends all hooks but those that tell the user something. Resolves when these have ended, too. */
+  /** Ends all hooks but `ask-user` and `after-tool`. Resolves when these have ended, too. */
   async stopAll(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(this.#returning);
+    await Promise.all(this.#unfinished);
   }
 
   /** Ends the hooks that still run, then runs those of the end. */
   async end(): Promise<void> {
     this.#over.abort();
-    await Promise.all(this.#returning);
+    await Promise.all(this.#unfinished);
     const verdicts = await this.#run('session-end', {}, new AbortController().signal);
     if (verdicts.length > 0) this.#tell('session-end', null, verdicts);
   }
 
+  /** Runs the hooks of a request or compaction; of one id one moment at a time. */
   #runFor(id: string, moment: HookMoment, facts: JsonObject): Promise<HookVerdicts> {
     if (!this.#hooks.wants(moment) || this.#aborted.has(id)) return Promise.resolve(NONE);
     const abortion = this.#running.get(id) ?? new AbortController();
@@ -186,23 +187,16 @@ export class UserHookRuns {
   /** Runs the hooks of a moment. What they say is passed on without secrets. */
   async #run(moment: HookMoment, facts: JsonObject, signal: AbortSignal): Promise<HookVerdicts> {
     const running = this.#hooks.run(moment, facts, signal);
-    this.#returning.add(running);
-    const verdicts = await running.finally(() => this.#returning.delete(running));
+    this.#unfinished.add(running);
+    const verdicts = await running.finally(() => this.#unfinished.delete(running));
     if (this.#redactor.isIdle) return verdicts;
-    const clean = <K extends string>(
-      key: K,
-      text: string | undefined,
-    ): { readonly [P in K]?: string } =>
-      text === undefined
-        ? {}
-        : // the one key K
-          ({ [key]: this.#redactor.clean(text) } as { readonly [P in K]?: string });
+    const clean = (text: string): string => this.#redactor.clean(text);
     return verdicts.map(({ hook, decision, reason, note, fault }) => ({
       hook,
       decision,
-      ...clean('reason', reason),
-      ...clean('note', note),
-      ...clean('fault', fault),
+      ...(reason === undefined ? {} : { reason: clean(reason) }),
+      ...(note === undefined ? {} : { note: clean(note) }),
+      ...(fault === undefined ? {} : { fault: clean(fault) }),
     }));
   }
 
@@ -230,7 +224,7 @@ export class UserHookRuns {
   }
 }
 
-/** What hooks read at each moment, with the names of fields that scripts for other agents know. */
+// ---- What hooks read at each moment, with the names of fields that other agents use ----
 
 const callFacts = ({ callId, tool, input, traits, facts }: JudgedCall): JsonObject => ({
   tool_name: tool,

@@ -14,9 +14,9 @@ import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import { type Command, type CommandRequest, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
-import { shellWord } from '../command/sandbox/shell-text.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { quoteWord } from '../policy/approval-question.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
 import type { CommandFacts } from '../policy/shell/shell-facts.js';
@@ -82,9 +82,6 @@ const ALIASES: Aliases = {
 
 /** A value in our form, or why it can't be read. */
 type Reading = { readonly value: Json } | { readonly why: string };
-
-const quoteWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : shellWord(word);
 
 /** A word that a shell does not pass on to a program: `&&`, `|`, `2>&1`. */
 const OPERATOR = /^(?:\d*[<>].*|&>.*|[|&;]+)$/;

@@ -5,6 +5,7 @@
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
+import { hashBytes } from '../platform/files.js';
 import { isJsonObject } from '../platform/untrusted-input.js';
 import type { Tool } from '../ports/tool.js';
 import {
@@ -33,7 +34,6 @@ import {
   editableText,
   encodeText,
   exactText,
-  hashBytes,
   judgePath,
   type LoadedFile,
 } from './files.js';

@@ -8,14 +8,7 @@
  * Of each file, `name` is the path as the model wrote it, `real` the real path, and `shown` the
  * path for people.
  *
- * The memory of files (`FileMemory`) answers three questions about a file:
- *
- * - `get`, `shownLines`: which bytes did calls last show or write, and which of their lines does
- *   the conversation show? Only bytes that are shown whole may be replaced whole.
- * - `recall`: which text did the model see last? An edit finds its place by it, even if a search
- *   showed only some lines (`addLines`, `extent`), or the file has changed since. Such an edit does
- *   not show the rest: the memory then gets the text that was seen with the edit (`known`).
- * - `ownWrite`: what have tools of this session made of the file, since another program changed it?
+ * The protocol of the memory of files is beside its type, `FileMemory` in ports/tool.ts.
  */
 
 import type { createNamedPlaces } from '../command/sandbox/git-folders.js';
@@ -23,7 +16,7 @@ import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { CallPreview } from '../machine/call.js';
 import { createSeenFiles, joinLines, missingLines, wholeFile } from '../machine/seen-files.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { isWithin } from '../platform/files.js';
+import { hashBytes, isWithin } from '../platform/files.js';
 import { firstCharacters } from '../platform/text.js';
 import { markOwn } from '../platform/untrusted-input.js';
 import { protectionInWorkspace, type UserPlaces } from '../policy/paths.js';
@@ -43,7 +36,6 @@ import {
   ABSENT,
   exactText,
   findAllowed,
-  hashBytes,
   hashLoaded,
   type LoadedFile,
   loadFile,
@@ -62,8 +54,8 @@ export type FileChange = {
   /** Result text for the model. */
   readonly text: string;
   /**
-   * What the model knows of the file after the change. Default: all of it. Otherwise the text that
-   * it saw before (`earlier`), with its edits.
+   * What the model knows of the file after a rebased edit: the text that it saw before (`earlier`)
+   * with its edits, and the hash of that, which no file has. Default: the whole file.
    */
   readonly known?: Pick<SeenText, 'sha256' | 'text'> & { readonly earlier: string };
 };
@@ -233,7 +225,7 @@ const planSeen = async (
         'Nothing was changed.',
     );
   }
-  // reading it would help no change
+  // a file that no edit can change: advice to read it would be wrong
   const exact = exactText(loaded.bytes, shown);
   if (exact.kind === 'refused') return exact;
   const recalled = plan.rebase === undefined ? undefined : context.files.recall?.(real);
@@ -320,7 +312,7 @@ const createPatch = async (
 
 /** For very large changes, one line that says so. */
 const shortenPatch = (patch: string | undefined, shown: string, { before }: FileChange): string => {
-  // a name with line breaks could look like a change; the library quotes it
+  // a name with line breaks could look like a change; in a whole patch the library quotes it
   const name = shown.replace(/[\u0000-\u001f]/g, '\ufffd');
   if (patch === undefined)
     return (

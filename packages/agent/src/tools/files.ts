@@ -6,13 +6,14 @@
  * decoding; and writing, which replaces a file at once, so that no reader sees half of it.
  */
 
-import { createHash, hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import {
   errorCode,
   type HeldFolder,
+  hashBytes,
   holdFolder,
   holdOrMakeFolder,
   mayWrite,
@@ -149,9 +150,6 @@ export const titleWithin = (sought: string, [folder = '.']: readonly string[]): 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 /** A NUL byte among so many first ones tells a binary file. */
 const SNIFFED_BYTES = 8_192;
-
-export const hashBytes = (bytes: Uint8Array | string): string =>
-  createHash('sha256').update(bytes).digest('hex');
 
 /** Stands for a missing file where a hash of a file is expected: sha256 of `absent`. */
 export const ABSENT = '5ad38304b535c2987dbd24657c1a11b884984ff600d9f389deb0d4e634fee792';
@@ -444,4 +442,4 @@ const exchange = async (
  * characters.
  */
 const temporaryName = (name: string, bytes: Uint8Array): string =>
-  `.${Buffer.from(name).toString('utf8', 0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
+  `.${Buffer.from(name).toString('utf8', 0, 200)}.${hashBytes(bytes).slice(0, 12)}.tmp`;

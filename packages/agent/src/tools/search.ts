@@ -208,22 +208,25 @@ type Bounds = {
   /** Matching lines to show of one file. */
   readonly perFile: number;
   readonly context: number;
+  /** Only the names of files are shown. */
+  readonly namesOnly: boolean;
 };
 
 /** Collects the lines that may be shown, and counts the others, in bounded memory. */
-const collectMatches = ({ limit, perFile, context }: Bounds) => {
+const collectMatches = (bounds: Bounds) => {
+  const { limit, perFile, context, namesOnly } = bounds;
   const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
   const totals = { lines: 0, files: 0 };
   let bytes = 0;
-  /** Bytes of the first matches of files. They have a separate limit, since each file needs one. */
+  /** Bytes of names and first matches. Their limit is separate: each file needs one. */
   let firstBytes = 0;
   let current: (typeof files)[number] | undefined;
   /** Lines before the next match. */
   let before: FoundLine[] = [];
-  /** The last match; `lines` is null if it is only counted. */
+  /** The last match; `lines` gets the lines after it. Null: the match is only counted. */
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
-  /** Whether there is room for the last match of the current file. `count` has it already. */
+  /** Whether there is room for the last match of the current file. `count` was raised for it. */
   const hasRoom = (): boolean => {
     if (current === undefined) return false;
     const isFirstOfFile = current.count === 1;
@@ -240,11 +243,10 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
     last = { number: line.number, lines };
     if (lines === null) return;
     file.matches.push(lines);
-    const size = countBytes(lines);
-    bytes += size;
+    bytes += countBytes(lines);
     if (file.count > 1) return;
     files.push(file);
-    firstBytes += size;
+    firstBytes += firstSize(file.file, lines, bounds);
   };
   const add = (line: FoundLine): void => {
     if (current?.file !== line.file) {
@@ -262,12 +264,17 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
     }
   };
   /** Whether there is enough to show, so that further matches are only counted. */
-  const isFull = (): boolean => totals.lines >= limit || bytes > SHOWN_BYTES;
+  const isFull = (): boolean =>
+    totals.lines >= limit || (namesOnly ? firstBytes : bytes) > SHOWN_BYTES;
   return { files, totals, add, isFull };
 };
 
 const countBytes = (lines: readonly FoundLine[]): number =>
   lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
+
+/** Bytes that are shown of a file with its first match. */
+const firstSize = (file: string, match: Match, { namesOnly }: Bounds): number =>
+  Buffer.byteLength(file) + NUMBER_BYTES + (namesOnly ? 0 : countBytes(match));
 
 /** The matches of a search, and how ripgrep ended. */
 type SearchResult = RipgrepEnd & {
@@ -331,7 +338,8 @@ type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
  * Chooses how many matches of each file to show: one of each in turn, so that no file displaces all
  * others. With a limit of 4, files with 5, 1 and 1 matches get 2, 1 and 1.
  */
-const shareLines = ({ files, totals }: SearchResult, { limit, perFile }: Bounds): Share => {
+const shareLines = ({ files, totals }: SearchResult, bounds: Bounds): Share => {
+  const { limit, perFile } = bounds;
   const counts = files.map(() => 0);
   // the largest limit can't be raised, so the advice is another one
   const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
@@ -342,7 +350,7 @@ const shareLines = ({ files, totals }: SearchResult, { limit, perFile }: Bounds)
     for (const [index, { file, matches }] of files.entries()) {
       const match = matches[round];
       if (match === undefined) continue;
-      bytes += countBytes(match) + (round === 0 ? Buffer.byteLength(file) + NUMBER_BYTES : 0);
+      bytes += round === 0 ? firstSize(file, match, bounds) : countBytes(match);
       if (lines >= limit) return { counts, cut: atLimit };
       if (bytes > SHOWN_BYTES && lines > 0) return { counts, cut: 'bytes' };
       counts[index] = round + 1;
@@ -398,6 +406,15 @@ type Result = {
   readonly kind: CountedThing;
 };
 
+/** How the lines of files are shown. */
+type View = {
+  /** Real path that the file names are relative to. */
+  readonly workspace: string;
+  readonly kind: CountedThing;
+  readonly context: number;
+  readonly files: FileMemory;
+};
+
 /** Limit on notes about files with omitted lines. */
 const OMITTED_MAX = 5;
 
@@ -433,12 +450,16 @@ const summarize = ({ searched, shown, cut, kind }: Result): string => {
   return describeTotals(shown, searched, kind === 'files' ? kind : 'linesOfOne');
 };
 
-// ---- The two places of a search ----
+// ---- A search in files, and in a blob ----
 
-const boundsFor = ({ limit = LINES_DEFAULT, context = 0 }: Input, isOneFile: boolean): Bounds => ({
+const boundsFor = (
+  { limit = LINES_DEFAULT, context = 0, filesOnly = false }: Input,
+  isOneFile: boolean,
+): Bounds => ({
   limit,
   context,
   perFile: isOneFile ? limit : LINES_OF_FILE_MAX,
+  namesOnly: filesOnly,
 });
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
@@ -542,14 +563,6 @@ export const searchTool: Tool = defineTool({
 // ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
 // and ripgrep would report lines of a file outside. So a line is shown only if the file at the
 // allowed real path has it, and with that file's text; a file is named only if it is there.
-
-type View = {
-  /** Real path that the file names are relative to. */
-  readonly workspace: string;
-  readonly kind: CountedThing;
-  readonly context: number;
-  readonly files: FileMemory;
-};
 
 /** The verified lines of these files, below the name of each file. */
 const showFiles = async (

@@ -13,6 +13,7 @@ import type { CommandSandbox } from '../command/command-sandbox.js';
 import { createCommandVariables } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { hashBytes } from '../platform/files.js';
 import { type ProgramEnd, ProgramFailure, runProgram, settleAll } from '../platform/run-program.js';
 import { SYSTEM_SHELL } from '../platform/start-program.js';
 import { firstCharacters, plural } from '../platform/text.js';
@@ -25,7 +26,6 @@ import {
   decodeFile,
   editableText,
   encodeText,
-  hashBytes,
   loadFile,
   replaceFile,
 } from '../tools/files.js';

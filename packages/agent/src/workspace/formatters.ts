@@ -71,7 +71,7 @@ export const filesToFormat = ({ workspace, reports, calls }: HookContext): reado
 };
 
 /**
- * Chooses the formatters of files. Reads each folder once.
+ * Chooses the formatters of files. Make one for each batch, since it reads each folder once.
  *
  * The nearest folder with signs counts, from that of the file up to the workspace. Uncertain signs
  * (`perhaps`) count only without certain ones in all folders. A formatter comes from the project's
@@ -275,6 +275,7 @@ const STRING_OR_COMMENT = /("(?:\\.|[^"\\])*")|\/\/.*|\/\*[\s\S]*?\*\//g;
 
 /** The formatter of one language alone may be off, too; that counts as on. */
 const turnsBiomeOff = (text: string): boolean => {
+  // commas within strings go, too: no string is read
   const json = text.replace(STRING_OR_COMMENT, '$1').replace(/,(?=\s*[}\]])/g, '');
   return asObject(parseManifest(json).formatter).enabled === false;
 };
@@ -358,6 +359,7 @@ const formatters: readonly Formatter[] = [
     signs: [
       {
         files: ['pyproject.toml'],
+        // up to the next table, or the end
         matches: /^\s*\[\s*tool\.black\s*\][\s\S]*?(?=^\s*\[|(?![\s\S]))/m,
         // Black's exclusions do not apply to stdin
         claim: (section) => (/^\s*(extend-)?exclude\s*=/m.test(section) ? 'perhaps' : 'governs'),
@@ -415,8 +417,10 @@ export class FormatterReach {
 
   /** Remembers the folders of files that calls name. */
   remember(files: readonly string[]): void {
-    for (const file of files)
-      if (this.#named.size < FOLDERS_MAX) this.#named.add(path.dirname(file));
+    if (this.#isReached) return;
+    for (const file of files) this.#named.add(path.dirname(file));
+    // more folders than are read: unsure
+    if (this.#named.size > FOLDERS_MAX) this.#isReached = true;
   }
 
   /** Whether a formatter may apply. Rejects if git fails. */

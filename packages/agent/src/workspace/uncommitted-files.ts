@@ -8,6 +8,7 @@
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { hashBytes } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { oneLine, plural } from '../platform/text.js';
 import type { PathRestore } from '../policy/programs/git-words.js';
@@ -19,7 +20,7 @@ import type {
 } from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { OwnWrite } from '../ports/tool.js';
-import { hashBytes, loadFile } from '../tools/files.js';
+import { loadFile } from '../tools/files.js';
 import { findCommit, type GitPlace, type Repository, useRepository } from './git.js';
 
 type DiffSinceHead = {

@@ -8,9 +8,9 @@ import { object, parse, string } from 'valibot';
 import { makeFolder, readEvents } from '../../../../test/kit/journal/story.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { createStateCheck } from '../../src/journal/journaled-agent-machine.js';
-import { hashBytes } from '../../src/journal/state-folder.js';
 import { exportSession, importSession } from '../../src/journal/transfer.js';
 import { MACHINE_VERSION } from '../../src/machine/machine.js';
+import { hashBytes } from '../../src/platform/files.js';
 import type { Journal } from '../../src/ports/journal.js';
 
 /**

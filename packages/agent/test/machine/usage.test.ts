@@ -43,7 +43,7 @@ import {
   type In,
   isIgnored,
   knownCostUsd,
-  NOT_MEASURED,
+  NOTHING_COUNTED,
   type SessionData,
   type State,
 } from '../../src/machine/state.js';
@@ -560,9 +560,9 @@ test('the cost of a session is known if each of its calls had a price', () => {
 
 test('what was measured and set aside stays absent while there is nothing', () => {
   const before = session({});
-  const asBefore = changeSession(before, { measured: NOT_MEASURED });
+  const asBefore = changeSession(before, { measured: NOTHING_COUNTED });
   assert.deepEqual(Object.keys(asBefore), Object.keys(before));
   const known = changeSession(before, { measured });
-  assert.equal(changeSession(known, { measured: NOT_MEASURED }).measured, NOT_MEASURED);
+  assert.equal(changeSession(known, { measured: NOTHING_COUNTED }).measured, NOTHING_COUNTED);
   assert.ok(!('reserved' in changeSession(known, { reserved: [] })));
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -148,4 +148,56 @@ test('a huge file neither stops a check nor is copied', (t) => {
   assert.equal(fs.existsSync(path.join(copies, 'copy/logs/refs/heads/main')), false);
   fs.truncateSync(log, 0);
   deleteObject();
+});
+
+const REFTABLE = 'this repository uses the reftable format\n';
+
+/** Makes the repository anew with its refs in a reftable; as git does, if this git can't. */
+const makeReftable = ({ gitFolder, write }: ReturnType<typeof prepare>): void => {
+  const workspace = path.dirname(gitFolder);
+  fs.rmSync(gitFolder, { recursive: true });
+  if (spawnSync('git', ['init', '-q', '--ref-format=reftable', workspace]).status === 0) return;
+  execFileSync('git', ['init', '-q', workspace]);
+  fs.rmSync(path.join(gitFolder, 'refs'), { recursive: true });
+  write('config', '[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n');
+  write('HEAD', 'ref: refs/heads/.invalid\n');
+  write('refs/heads', REFTABLE);
+  write('reftable/tables.list', '0x000000000001-0x000000000001-00000000.ref\n');
+};
+
+test('with a reftable the file in the place of refs/heads belongs there, and is put back', (t) => {
+  const place = prepare(t, noGit);
+  makeReftable(place);
+  const { begin, end, gitFolder } = place;
+  const heads = path.join(gitFolder, 'refs/heads');
+  const text = fs.readFileSync(heads, 'utf8');
+  begin();
+  assert.deepEqual(end(), []);
+  begin();
+  fs.rmSync(heads);
+  fs.mkdirSync(heads);
+  assert.match(end().join(), /put back: refs\/heads\./);
+  assert.equal(fs.readFileSync(heads, 'utf8'), text);
+  begin();
+  assert.deepEqual(end(), []);
+});
+
+test('no command makes its repository count as one with a reftable', (t) => {
+  const { history, begin, end, write, gitFolder } = prepare(t, noGit);
+  const heads = path.join(gitFolder, 'refs/heads');
+  const attack = (): void => {
+    fs.rmSync(heads, { recursive: true });
+    write('refs/heads', REFTABLE);
+    write('reftable/tables.list', '');
+  };
+  begin();
+  attack();
+  history.accept(); // an approved command has ended meanwhile
+  end();
+  assert.ok(fs.statSync(heads).isDirectory());
+  const branch = write('refs/heads/main', `${'1'.repeat(40)}\n`);
+  begin();
+  attack();
+  assert.match(end().join(), /put back: refs\/heads\/main\./);
+  assert.ok(fs.existsSync(branch));
 });

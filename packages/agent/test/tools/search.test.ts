@@ -323,6 +323,8 @@ test('search: more files than lines are counted, and what is shown stays below 3
   const wide = await place.run('search', { pattern: 'wide', limit: 2_000 });
   assert.ok(Buffer.byteLength(wide.text) < 30_000);
   assert.match(wide.text, /\n\[\d+ of 450 lines in \d+ of 90 files: narrow the search\]$/);
+  const names = await place.run('search', { pattern: 'wide', limit: 2_000, filesOnly: true });
+  assert.equal(names.text.split('\n').length, 90, 'a name costs no more than itself');
 });
 
 test('search: a long line is shown around its match', async (t) => {

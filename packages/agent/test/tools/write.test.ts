@@ -4,7 +4,8 @@ import { chmod, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from
 import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { hashBytes, replaceFile } from '../../src/tools/files.js';
+import { hashBytes } from '../../src/platform/files.js';
+import { replaceFile } from '../../src/tools/files.js';
 import { makePlace } from './context.js';
 
 test('write: a new file is made with its folders and shown as a diff', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { hashBytes } from '../../src/journal/state-folder.js';
+import { hashBytes } from '../../src/platform/files.js';
 import { createRedactor } from '../../src/secrets/redactor.js';
 import { collectCarried, keepCarried } from '../../src/workspace/checkpoints/carried-files.js';
 import type { Manifest } from '../../src/workspace/checkpoints/manifest.js';

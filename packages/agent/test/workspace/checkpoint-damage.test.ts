@@ -19,7 +19,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
-import { hashBytes } from '../../src/journal/state-folder.js';
+import { hashBytes } from '../../src/platform/files.js';
 import { KnownFiles, SavedScan } from '../../src/workspace/checkpoints/known-files.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
 import {

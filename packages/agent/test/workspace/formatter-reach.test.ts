@@ -136,6 +136,14 @@ test('a folder counts when calls have named a file in it', async (t) => {
   assert.equal(await isReached(), true);
 });
 
+test('more named folders than are read count as reached, wherever they are', async (t) => {
+  const { place, reach, isReached } = await untracked(t);
+  reach.remember(Array.from({ length: 200 }, (_, at) => path.join(place.root, `${at}/a.c`)));
+  assert.equal(await isReached(), false);
+  reach.remember([place.path('sub/a.c')]);
+  assert.equal(await isReached(), true);
+});
+
 test('without a repository the workspace alone counts', async (t) => {
   const place = await makePlace(t);
   const { isReached, asked } = await reachOf(place);

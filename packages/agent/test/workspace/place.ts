@@ -9,12 +9,13 @@ import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
+import { hashBytes } from '../../src/platform/files.js';
 import { findProgram } from '../../src/platform/find-program.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { HookContext, HookReport, Hooks } from '../../src/ports/hooks.js';
 import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { ABSENT, hashBytes, loadFile } from '../../src/tools/files.js';
+import { ABSENT, loadFile } from '../../src/tools/files.js';
 import { createHooks, type HooksOptions } from '../../src/workspace/after-tool-hooks.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 

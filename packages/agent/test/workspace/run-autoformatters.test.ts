@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { chooseRows } from '../../../../test/tier.js';
-import { hashBytes } from '../../src/tools/files.js';
+import { hashBytes } from '../../src/platform/files.js';
 import { installOwn, installProgram, installStandIn, makeFormatting } from './formatting.js';
 import { type Deed, makePlace, makeRepository } from './place.js';
 

@@ -6,6 +6,7 @@ import '../../../../test/own-process.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { acquireLock } from '../../src/journal/lock.js';
 import { lockPath } from '../../src/journal/state-folder.js';
+import { describeLost } from '../../src/workspace/checkpoints/lost-text.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
 
 /** Whose a change is: what the user does between turns, after them and beside them is never undone. */
@@ -427,6 +428,12 @@ for (const [text, work] of chooseRows(losing, undefined, 2))
     await session.rewind();
     assert.equal(folder.read('src/a'), DIRTY);
   });
+
+test('the way back is a command that works, whatever the name, and holds for each file', () => {
+  const tell = (...names: string[]): string => describeLost(names, 'x', 'one');
+  assert.match(tell('a $b'), / --restore 'a \$b' brings it back$/);
+  assert.match(tell('a', 'b'), / --restore a brings back the first; .* each of the others$/);
+});
 
 test('that uncommitted text is gone is said in a large repository, where only reported files are looked at', async (t) => {
   const folder = makeFolder(t, { 'src/a': 'one\ntwo\n', 'src/b': 'b\n' });

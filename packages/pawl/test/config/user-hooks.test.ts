@@ -64,3 +64,14 @@ for (const [text, line, fault] of rows) {
     assert.match(faults[0]?.text ?? '', fault);
   });
 }
+
+test('a hook has at least 1 ms, since 0 would end it before it could answer', () => {
+  assert.equal(read(`${HOOK}timeout = 0.0001`).hooks[0]?.timeoutMs, 1);
+});
+
+test('of more than 50 hooks the first 50 are used, and the fault says so', () => {
+  const tables = Array.from({ length: 51 }, (_, at) => HOOK.replace('hook.a', `hook.a${at}`));
+  const { hooks, faults } = read(tables.join(''));
+  assert.deepEqual([hooks.length, hooks.at(-1)?.name, faults.length], [50, 'a49', 1]);
+  assert.equal(faults[0]?.text, 'there are more than 50 hooks: only the first 50 are used.');
+});

@@ -10,9 +10,9 @@ import {
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import { hashBytes } from '@pawl/agent/journal/state-folder';
 import { type CarriedFiles, exportSession } from '@pawl/agent/journal/transfer';
 import { scriptedModel } from '@pawl/agent/models/scripted-model';
+import { hashBytes } from '@pawl/agent/platform/files';
 import { openSession } from '@pawl/agent/session/create-agent';
 import { chooseRows } from '../../../../test/tier.js';
 import { type Forgery, plant } from './forged-journal.js';

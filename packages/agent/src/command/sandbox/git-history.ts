@@ -49,6 +49,7 @@ import {
   namesIn,
   readBytes,
   readRegularSync,
+  readSmall,
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
@@ -76,7 +77,8 @@ const QUIET_CHECKS_MAX = 40;
 
 /** Copies the git folders before the commands of a session, and checks them afterwards. */
 export class GitHistory {
-  readonly #top: string;
+  /** The folder with the copies of all git folders. */
+  readonly #store: string;
   readonly #options: HistoryOptions;
   readonly #folders = new Map<string, GitFolder>();
   /** How many running commands may change each git folder. */
@@ -84,7 +86,7 @@ export class GitHistory {
   #notes: string[] = [];
 
   constructor(options: HistoryOptions) {
-    this.#top = historyFolder(options.sessionFolder);
+    this.#store = historyFolder(options.sessionFolder);
     this.#options = options;
   }
 
@@ -94,7 +96,7 @@ export class GitHistory {
       if (this.#running.has(gitFolder)) this.#check(gitFolder, NO_PURPOSE);
       this.#open(gitFolder).updateCopies();
     }
-    if (gitFolders.length > 0) writeFileSync(runningFile(this.#top), '', { mode: 0o600 });
+    if (gitFolders.length > 0) writeFileSync(runningFile(this.#store), '', { mode: 0o600 });
     // Last: a full disk refuses the command, which then has no `end`.
     for (const gitFolder of gitFolders)
       this.#running.set(gitFolder, (this.#running.get(gitFolder) ?? 0) + 1);
@@ -112,7 +114,7 @@ export class GitHistory {
       if (count > 1) this.#takeOver(gitFolder);
     }
     if (gitFolders.length > 0 && this.#running.size === 0)
-      rmSync(runningFile(this.#top), { force: true });
+      rmSync(runningFile(this.#store), { force: true });
     const notes = this.#notes;
     this.#notes = [];
     return notes;
@@ -133,7 +135,7 @@ export class GitHistory {
   close(): void {
     for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
     this.#running.clear();
-    rmSync(runningFile(this.#top), { force: true });
+    rmSync(runningFile(this.#store), { force: true });
   }
 
   /** Copies what a command has changed, while others run. */
@@ -239,7 +241,7 @@ const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 
 /** A git folder, with copies of its files. The name of a file is its path in the git folder. */
 class GitFolder {
-  readonly #top: string;
+  readonly #gitFolder: string;
   readonly #findGit: FindGit;
   /** The session's folder for this git folder, with the copies. */
   readonly #store: string;
@@ -257,7 +259,7 @@ class GitFolder {
     string,
     { readonly stamp: string; readonly objects: readonly string[] }
   >();
-  /** Packs and files derived from objects, which are not copied, with their stamps. */
+  /** Packs and files derived from objects, which are not copied: their stamps and names. */
   #packed: ReadonlySet<string> = new Set();
   /** Bytes of all objects that this process has copied, those of removed ones too. */
   #bytes = 0;
@@ -267,7 +269,7 @@ class GitFolder {
 
   /** `name`: the number of the git folder in its session. */
   constructor(sessionFolder: string, name: string, gitFolder: string, findGit: FindGit) {
-    this.#top = gitFolder;
+    this.#gitFolder = gitFolder;
     this.#findGit = findGit;
     this.#store = path.join(historyFolder(sessionFolder), name);
     this.#copyTop = path.join(this.#store, 'copy');
@@ -281,11 +283,11 @@ class GitFolder {
    * if the disk is full.
    */
   updateCopies(): void {
-    this.#copyFiles(stateFiles(this.#top), this.#files);
+    this.#copyFiles(stateFiles(this.#gitFolder), this.#files);
     this.#copyFiles(this.#looseObjects({ movesIntruders: false }), this.#objects);
     this.#packed = new Set(this.#packedFiles().values());
     writePrivateSync(path.join(this.#store, 'packs'), [...this.#packed].join('\n'));
-    writePrivateSync(path.join(this.#store, 'folder'), this.#top);
+    writePrivateSync(path.join(this.#store, 'folder'), this.#gitFolder);
   }
 
   #copyFiles(names: readonly string[], copied: CopiedFiles): void {
@@ -367,11 +369,11 @@ class GitFolder {
   }
 
   /**
-   * Packs and files derived from objects, each with a line of its stamp and name. Git writes the
+   * Packs and files derived from objects, each with its stamp and name as one text. Git writes the
    * index of a pack last, and uses no pack without one.
    */
   #packedFiles(): ReadonlyMap<string, string> {
-    const all = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#top, one));
+    const all = ['objects/pack', 'objects/info'].flatMap((one) => filesBelow(this.#gitFolder, one));
     const names = all.filter((name) => PACKED.test(name) && all.includes(indexName(name)));
     return new Map(
       names.flatMap((name) => {
@@ -411,7 +413,7 @@ class GitFolder {
   check(purpose: HistoryPurpose): Repairs {
     this.#purpose = purpose;
     this.#repairs = new Repairs();
-    if (!isFolder(this.#top)) return this.#repairs;
+    if (!isFolder(this.#gitFolder)) return this.#repairs;
     this.#restoreFiles();
     this.#checkPacks();
     this.#checkObjects();
@@ -426,14 +428,15 @@ class GitFolder {
    * itself never deletes them.
    */
   #restoreFiles(): void {
-    const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#path(name)));
+    const hasReftable = this.#files.has(HEADS); // as it was before the command
+    const hasNoRefs = ['refs', HEADS].some((name) => !isFolder(this.#path(name)));
     const hasNoLogs = !isFolder(this.#path('logs'));
-    for (const name of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags'])
-      this.#makeFolder(name);
+    for (const name of ['objects/info', 'objects/pack']) this.#makeFolder(name);
+    for (const name of hasReftable ? [] : [HEADS, 'refs/tags']) this.#makeFolder(name);
     for (const name of BORDER_FILES)
       if (!(name === SHALLOW && this.#purpose.movesBorder)) this.#putBack(name);
     const mustExist = (name: string): boolean => {
-      if (name.startsWith('refs/')) return hasNoRefs;
+      if (name.startsWith('refs/')) return hasNoRefs || hasReftable;
       return name.startsWith('logs/') ? hasNoLogs : this.#shouldExist(name);
     };
     for (const name of ['index', 'packed-refs', ...this.#files.keys()])
@@ -477,11 +480,12 @@ class GitFolder {
    */
   #checkPacks(): void {
     const verified = new Set<string>();
-    for (const [name, line] of this.#packedFiles()) {
-      const part = name.replace(/(\/commit-graphs)\/.*$/, '$1');
+    for (const [name, stamped] of this.#packedFiles()) {
+      // the files of a chain of commit-graphs are one
+      const unit = name.replace(/(\/commit-graphs)\/.*$/, '$1');
       const size = entryStatus(this.#path(name))?.size ?? 0;
-      if (this.#packed.has(line) || verified.has(part) || size > VERIFIED_BYTES_MAX) continue;
-      verified.add(part);
+      if (this.#packed.has(stamped) || verified.has(unit) || size > VERIFIED_BYTES_MAX) continue;
+      verified.add(unit);
       const index = indexName(name);
       const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
       const words =
@@ -491,7 +495,7 @@ class GitFolder {
       const answer = this.#git(words);
       if (answer === null || answer.code === 0) continue;
       if (index !== name) this.#moveAway(index);
-      this.#moveAway(part);
+      this.#moveAway(unit);
     }
   }
 
@@ -553,7 +557,7 @@ class GitFolder {
     // A border may move as long as git can still read the whole history.
     if (movesBorder && this.#files.has(SHALLOW) && !this.#isSame(SHALLOW))
       if (this.#git(['rev-list', '--all', '--count'])?.code !== 0) this.#restore(SHALLOW);
-    const names = ['HEAD', 'packed-refs', ...filesBelow(this.#top, 'refs')];
+    const names = ['HEAD', 'packed-refs', ...filesBelow(this.#gitFolder, 'refs')];
     const changed = names
       .filter((name) => entryStatus(this.#path(name)) !== null && !this.#isUnchanged(name))
       .map((name) => {
@@ -581,15 +585,15 @@ class GitFolder {
     const [, current = ''] = /^ref: *([^ \n\r\t]+)/.exec(decodeName(this.#text('HEAD'))) ?? [];
     const refs = new Set([
       ...packedRefs(this.#text('packed-refs')).keys(),
-      ...filesBelow(this.#top, 'refs'),
+      ...filesBelow(this.#gitFolder, 'refs'),
     ]);
     const lost = this.#lostAmong(this.#droppedHashes(refs));
     if (lost.size === 0 && (current === '' || refs.has(current))) return;
     // First the refs with their old names, and the branch of HEAD.
-    const before = new Map(packedRefs(this.#copiedText('packed-refs')));
+    const formerRefs = new Map(packedRefs(this.#copiedText('packed-refs')));
     for (const name of this.#files.keys())
-      if (name.startsWith('refs/')) before.set(name, this.#copiedText(name).trim());
-    for (const [ref, oid] of before)
+      if (name.startsWith('refs/')) formerRefs.set(name, this.#copiedText(name).trim());
+    for (const [ref, oid] of formerRefs)
       if (
         (ref === current || lost.has(oid)) &&
         !this.#isIntended(ref) &&
@@ -603,7 +607,7 @@ class GitFolder {
       if (hashesIn(this.#copiedText(name)).some((oid) => unnamed.has(oid))) this.#restoreLog(name);
     }
     // The rest is only listed in the reflog of LOST.
-    this.#listUnnamed(this.#lostAmong(unnamed), before);
+    this.#listUnnamed(this.#lostAmong(unnamed), formerRefs);
   }
 
   /** Whether the deletion of a ref was intended: by `git fetch --prune`, or of an applied stash. */
@@ -614,7 +618,7 @@ class GitFolder {
   /** Whether a ref of this name is possible beside the others: `a/b` excludes `a`. */
   #isNamePossible(ref: string, refs: ReadonlySet<string>): boolean {
     const outer = ref.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
-    return !outer.some((one) => refs.has(one)) && filesBelow(this.#top, ref).length === 0;
+    return !outer.some((one) => refs.has(one)) && filesBelow(this.#gitFolder, ref).length === 0;
   }
 
   /** Whether the ref of a log exists, so that its entries may be restored. */
@@ -650,11 +654,12 @@ class GitFolder {
   }
 
   /** Lists commits whose old refs are not possible any more, in the reflog of one ref. */
-  #listUnnamed(unnamed: NamedCommits, refs: ReadonlyMap<string, string>): void {
+  #listUnnamed(unnamed: NamedCommits, formerRefs: ReadonlyMap<string, string>): void {
     if (unnamed.size === 0) return;
     const by = `Pawl <pawl@localhost> ${Math.floor(Date.now() / 1000)} +0000`;
     const lines = [...unnamed].map(([oid, name]) => {
-      const [ref = name.replace(/^logs\//, '')] = [...refs].find(([, one]) => one === oid) ?? [];
+      const former = [...formerRefs].find(([, one]) => one === oid);
+      const [ref = name.replace(/^logs\//, '')] = former ?? [];
       return `${oid} ${oid} ${by}\t${encodeName(ref)} before a command\n`;
     });
     this.#writeText(`logs/${LOST}`, this.#text(`logs/${LOST}`) + lines.join(''));
@@ -701,7 +706,7 @@ class GitFolder {
   // Files of the git folder
 
   #path(name: string): string {
-    return path.join(this.#top, name);
+    return path.join(this.#gitFolder, name);
   }
 
   #copyPath(name: string): string {
@@ -728,7 +733,7 @@ class GitFolder {
   }
 
   #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
-    return askGit(this.#findGit, this.#top, words, { input: lines.join('\n') });
+    return askGit(this.#findGit, this.#gitFolder, words, { input: lines.join('\n') });
   }
 
   /** Restores a file, or moves it away if it did not exist before. */
@@ -762,7 +767,7 @@ class GitFolder {
     // `below`: the opened folder, which stays the same even if a command replaces its path.
     const isDone = inFolder(path.dirname(place), (below) => {
       const mode = entryStatus(this.#copyPath(name))?.mode ?? 0o644;
-      replaceEntry(below, path.basename(place), { ...lstatSync(this.#top), mode }, make);
+      replaceEntry(below, path.basename(place), { ...lstatSync(this.#gitFolder), mode }, make);
       return true;
     });
     return isDone ?? false;
@@ -792,7 +797,7 @@ class GitFolder {
 
   /** Root gives files to the owner of the git folder. */
   #giveToOwner(place: string): void {
-    const status = entryStatus(this.#top);
+    const status = entryStatus(this.#gitFolder);
     if (process.geteuid?.() === 0 && status !== null) chownSync(place, status.uid, status.gid);
   }
 }
@@ -874,11 +879,21 @@ const BORDER_FILES: ReadonlySet<string> = new Set([
 const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...BORDER_FILES];
 const WORKTREE_FILES = ['HEAD', 'index', 'commondir', 'gitdir'];
 
+/** The folder of branches. With a reftable git keeps a file in its place. */
+const HEADS = 'refs/heads';
+
+/** Whether git keeps its refs in a reftable. No command can write the configuration. */
+const usesReftable = (gitFolder: string): boolean =>
+  /^\s*(?:\[.*\]\s*)?refstorage\s*=\s*"?reftable\b/im.test(
+    readSmall(path.join(gitFolder, 'config')),
+  );
+
 /** The files of a git folder that decide which commits can be reached. */
 const stateFiles = (gitFolder: string): readonly string[] => [
   ...TOP_FILES,
   ...namesIn(gitFolder).filter((name) => name.startsWith('sharedindex.')),
-  ...filesBelow(gitFolder, 'refs'),
+  // a file in the place of a folder is damage
+  ...filesBelow(gitFolder, 'refs').filter((name) => name !== HEADS || usesReftable(gitFolder)),
   ...filesBelow(gitFolder, 'logs'),
   ...namesIn(path.join(gitFolder, 'worktrees')).flatMap((name) => [
     ...WORKTREE_FILES.map((file) => `worktrees/${name}/${file}`),

@@ -22,7 +22,7 @@ export type HookDeclaration = {
   /** A text is run by the system's shell; a list is a program and its words. */
   readonly command: string | readonly string[];
   readonly timeoutMs: number;
-  /** null: `off` for a hook of the user, `workspace` for one of a project. */
+  /** null: no sandbox for a hook of the user, `workspace` for one of a project. */
   readonly sandbox: SandboxLevel | null;
   /** null: `deny` before a tool, else `allow`. */
   readonly onFailure: 'allow' | 'deny' | null;
@@ -35,7 +35,7 @@ type ReadHooks = { readonly hooks: readonly HookDeclaration[]; readonly faults: 
 
 const HOOK_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$/;
 const HOOKS_MAX = 50;
-const HOOK_TIMEOUT_S = 30;
+const TIMEOUT_DEFAULT_S = 30;
 const TIMEOUT_MAX_S = 600;
 const LEVELS: readonly unknown[] = ['read-only', 'workspace', 'workspace+net', 'off'];
 
@@ -60,7 +60,7 @@ const fields: TableFields = {
   },
   timeout: {
     fits: (value) => typeof value === 'number' && value > 0 && value <= TIMEOUT_MAX_S,
-    form: `is a number of seconds up to ${TIMEOUT_MAX_S}, without quotes: ${HOOK_TIMEOUT_S}`,
+    form: `is a number of seconds up to ${TIMEOUT_MAX_S}, without quotes: ${TIMEOUT_DEFAULT_S}`,
   },
   sandbox: {
     fits: (value) => LEVELS.includes(value),
@@ -68,7 +68,7 @@ const fields: TableFields = {
   },
   on_failure: {
     fits: (value) => value === 'allow' || value === 'deny',
-    form: 'is "allow" or "deny": what a hook says that fails',
+    form: 'is "allow" or "deny": what a hook that fails counts as',
   },
   enabled: SWITCH,
 };
@@ -103,13 +103,14 @@ const readHook = (name: string, raw: ParsedTable): HookDeclaration => ({
   on: toList(raw.on) as readonly HookMoment[],
   tools: raw.tools === undefined ? null : (toList(raw.tools) as readonly string[]),
   command: raw.command as HookDeclaration['command'],
-  timeoutMs: Math.round(1_000 * Number(raw.timeout ?? HOOK_TIMEOUT_S)),
+  // 0 would end the hook before it could answer
+  timeoutMs: Math.max(1, Math.round(1_000 * Number(raw.timeout ?? TIMEOUT_DEFAULT_S))),
   sandbox: (raw.sandbox ?? null) as HookDeclaration['sandbox'],
   onFailure: (raw.on_failure ?? null) as HookDeclaration['onFailure'],
   enabled: raw.enabled !== false,
 });
 
-/** Reads the table of hooks by their names. Faulty hooks are ignored. */
+/** Reads the table of hooks by their names. Ignores faulty hooks, and those beyond HOOKS_MAX. */
 export const readHookTable = (table: unknown): ReadHooks => {
   if (!isTable(table))
     return { hooks: [], faults: [{ keys: ['hook'], text: 'hook is a table: [hook.NAME].' }] };
@@ -129,8 +130,6 @@ export const readHookTable = (table: unknown): ReadHooks => {
     }
   }
   if (hooks.length <= HOOKS_MAX) return { hooks, faults };
-  return {
-    hooks: [],
-    faults: [...faults, { keys: ['hook'], text: `there are more than ${HOOKS_MAX} hooks.` }],
-  };
+  const text = `there are more than ${HOOKS_MAX} hooks: only the first ${HOOKS_MAX} are used.`;
+  return { hooks: hooks.slice(0, HOOKS_MAX), faults: [...faults, { keys: ['hook'], text }] };
 };

@@ -12,7 +12,7 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { Image } from '../../machine/message.js';
 import { attempt } from '../../platform/attempt.js';
-import { readRegularSync, writePrivate } from '../../platform/files.js';
+import { hashBytes, readRegularSync, writePrivate } from '../../platform/files.js';
 import { firstCharacters } from '../../platform/text.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
 import type { McpToolName } from '../../policy/judged-call.js';
@@ -24,7 +24,6 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../../ports/tool.js';
-import { hashBytes } from '../../tools/files.js';
 import { keepPicture } from '../../tools/picture.js';
 import type { Connection } from './connection.js';
 import type { DeclaredTool, OfferedTool } from './declare-tools.js';

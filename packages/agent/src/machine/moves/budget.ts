@@ -3,8 +3,9 @@
  *
  * From top to bottom: the limits of session and turn; streaks of equal batches, which three limits
  * count; usage, which counts once per id; the reservation, dollars set aside before a request whose
- * price is known only afterwards; and the time limit with its timers. A limit in dollars holds
- * although usage comes late, because the worst case is reserved first.
+ * price is known only afterwards; `CostGaps`, which observes steps and tells whether their sum of
+ * dollars is whole; and the time limit with its timers. A limit in dollars holds although usage
+ * comes late, because the worst case is reserved first.
  *
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
  * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
@@ -39,7 +40,6 @@ import {
   type In,
   ignore,
   type MoveTo,
-  NOTHING_COUNTED,
   nextId,
   type Reservation,
   type SessionData,
@@ -301,7 +301,7 @@ export const stopForBudget = (
 export const isLimit = (limit: Limit): boolean =>
   limit === 'unlimited' || (limit >= 0 && Number.isFinite(limit));
 
-/** ApproveBudget: sets the limit and nothing else. */
+/** ApproveBudget: raises, lowers or lifts the limit; the turn goes on as it was. */
 export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Stay<S> => {
   if (!isLimit(event.limit)) return ignore(state, 'a limit is a number from 0 up');
   const limit = readLimit(event.limit);
@@ -566,8 +566,10 @@ export const silentText = (model: string): string =>
 /*
  * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
  * written to the cache, and the reply is as long as it may be. What the model counted of the
- * same conversation replaces its bytes: `session.measured` is the last request whose tokens the
- * model has counted, not the one of which RequestMeasured tells.
+ * same conversation replaces its bytes.
+ *
+ * "Measured" has two meanings: RequestMeasured tells the size of the next request, before it is
+ * sent; `session.measured` is the last request whose tokens the model has counted.
  *
  * A session of an earlier version sets nothing aside. It has no `measured` before `reserve`.
  */
@@ -604,11 +606,11 @@ export const withoutReservations = (
 type NextRequest = On<'RequestMeasured'>;
 
 /**
- * The most tokens that the next request can have. `session.measured` is the last request of this
- * conversation whose tokens the model has counted, so only further bytes count one token each:
- * `freshBytes` of a request for a summary, the growth of any other request. If 20,000 bytes were
- * 5,000 tokens, a request of 21,000 has 7,000 at most: 5,000, one for each further byte, and
- * HIDDEN_TOKENS_MAX.
+ * The most tokens that the next request can have. After a counted request only further bytes count
+ * one token each: `freshBytes` of a request for a summary, the growth of any other request. If
+ * 20,000 bytes were 5,000 tokens, a request of 21,000 has 7,000 at most: 5,000, one for each
+ * further byte, and HIDDEN_TOKENS_MAX. The 5,000 include the reply, whose bytes are further ones,
+ * too: an upper bound.
  */
 const inputTokensMax = (
   { name, session }: State,
@@ -714,9 +716,7 @@ export const reserve = <S extends State>(state: S, event: NextRequest): Stay<S> 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservations(session, [id]), reservation];
-  // not NOT_MEASURED (state.ts), which `changeSession` drops: the session sets money aside now
-  const { measured = NOTHING_COUNTED } = session;
-  return go(withSession(state, changeSession(session, { reserved, measured })));
+  return go(withSession(state, changeSession(session, { reserved })));
 };
 
 /** A side request (a text beside the conversation) that can't be paid is not sent. */
@@ -832,7 +832,7 @@ export class CostGaps {
   /** Usage that is only a part of what a call has used. */
   #addPart({ session }: State, id: string, usage: Usage | null): void {
     if (usage === null || usage.costUsd === null || !session.unaccounted.includes(id)) return;
-    const isFree = usage.costUsd === 0 && totalTokens(usage) > 0;
+    const isFree = usage.costUsd === 0 && totalTokens(usage) > 0; // of a free model
     if (!isFree && !hasWorstCase(session, id)) this.#hasGap = true;
   }
 

@@ -22,7 +22,7 @@ import {
   go,
   type In,
   type MoveTo,
-  NOT_MEASURED,
+  NOTHING_COUNTED,
   nextId,
   type SessionData,
 } from '../state.js';
@@ -109,7 +109,7 @@ const withSummary = (state: Compacting, event: On<'CompactionCompleted'>): Sessi
   const conversation = replaceBySummary(session.conversation, state.length, summaryText(event));
   // Only the summary, one message with calls and its results remain to be measured.
   const contextTokens = estimateTokens(messagesOf(conversation));
-  return changeSession(session, { conversation, contextTokens, measured: NOT_MEASURED });
+  return changeSession(session, { conversation, contextTokens, measured: NOTHING_COUNTED });
 };
 
 /** Tells the user of the summary. */

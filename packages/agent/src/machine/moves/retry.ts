@@ -19,7 +19,7 @@ import {
   go,
   type In,
   type MoveTo,
-  NOT_MEASURED,
+  NOTHING_COUNTED,
   nextId,
   type SessionData,
 } from '../state.js';
@@ -113,7 +113,7 @@ export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingL
   const open: UserMessage = { role: 'user', parts };
   const cut = changeSession(session, {
     conversation: { ...session.conversation, open },
-    measured: NOT_MEASURED,
+    measured: NOTHING_COUNTED,
   });
   const text = 'the conversation is too long for the model: the last results were cut';
   return go(newCallingLlm(cut, state.purpose, state.attempt), ...retractText(state), {
@@ -136,7 +136,7 @@ export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> 
   const message = `the conversation is too long for the model: ${event.error.message}`;
   const failed = {
     name: 'Failed',
-    session: changeSession(session, { conversation, measured: NOT_MEASURED }),
+    session: changeSession(session, { conversation, measured: NOTHING_COUNTED }),
     error: 'contextOverflow',
     message,
   } as const;

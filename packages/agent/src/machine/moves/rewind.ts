@@ -24,7 +24,7 @@ import {
   type In,
   ignore,
   type MoveTo,
-  NOT_MEASURED,
+  NOTHING_COUNTED,
   type SessionData,
   type State,
   type Stay,
@@ -126,7 +126,7 @@ const withConversation = (session: SessionData, rewound: RewoundConversation): S
   changeSession(changeTurn(session, { streaks: noStreaks }), {
     conversation: toConversation(joinMessages(session.conversation, rewound)),
     contextTokens: rewound.contextTokens,
-    measured: NOT_MEASURED,
+    measured: NOTHING_COUNTED,
     mayCompact: 'yes',
     notes: rewound.notes ?? [],
   });

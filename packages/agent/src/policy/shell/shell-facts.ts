@@ -15,9 +15,9 @@
  * text; and `commandFacts`, which adds what the words do not say.
  */
 
-import { constants, realpathSync } from 'node:fs';
+import { constants } from 'node:fs';
 import path from 'node:path';
-import { followStatus, mayAccess } from '../../platform/files.js';
+import { followStatus, mayAccess, realPath } from '../../platform/files.js';
 import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
 import type { TreeMove } from '../programs/git-moves.js';
 import type { Meaning, Words } from '../programs/program.js';
@@ -39,7 +39,7 @@ import {
 
 /** Maximum length of a text, in characters. */
 const LENGTH_MAX = 20_000;
-/** Levels of texts within texts, `bash -c "bash -c …"`; of commands in commands twice as many. */
+/** Levels of texts within texts: `bash -c "bash -c …"`. */
 const LEVELS_MAX = 4;
 const TEXTS_MAX = 30;
 
@@ -63,7 +63,7 @@ type Collected = {
   indirect: string | null;
   /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
-  /** It may have set up what changes later assignments. */
+  /** A trap or an attribute (`declare -l`) may change values that are assigned later. */
   setsUp: boolean;
   /** It holds the text of a substitution in quotes, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
@@ -196,6 +196,7 @@ const addWords = async (
   collected: Collected,
   depth: number,
 ): Promise<void> => {
+  // each command in a command adds a level, too
   if (depth > LEVELS_MAX * 2) return setUnclear(collected, 'commands run commands too deeply');
   const meaning = commandMeaning(words);
   const places = placesIn(meaning);
@@ -289,9 +290,9 @@ const findDisagreement = async (
   text: string,
   commands: readonly SimpleCommand[],
 ): Promise<string | null> => {
-  const plain = plainStarts(text);
+  const quick = plainStarts(text);
   const starts: CommandStarts =
-    plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
+    quick === null ? await commandStarts(text) : { kind: 'starts', at: quick };
   if (starts.kind === 'error') return starts.why;
   const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
   const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
@@ -315,9 +316,9 @@ const codePoint = (character: string): string =>
 
 /** Describes the first such character; null if there is none. */
 const oddCharacter = (text: string): string | null => {
-  const plain = text.replace(EMOJI, '');
+  const withoutEmoji = text.replace(EMOJI, '');
   for (const [pattern, name] of ODD) {
-    const match = pattern.exec(plain);
+    const match = pattern.exec(withoutEmoji);
     if (match !== null) return `${name} (${codePoint(match[0])})`;
   }
   return null;
@@ -331,7 +332,7 @@ const isRunnable = (file: string): boolean =>
 
 /** The path by which a program is found; its real path if a symlink leads into the workspace. */
 const visiblePath = (file: string, workspace: string): string => {
-  const real = realpathSync(file);
+  const real = realPath(file) ?? file; // it may be gone by now
   return `${real}/`.startsWith(`${workspace}/`) ? real : file;
 };
 
@@ -396,6 +397,7 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
     const name = take(NAME);
     if (name === null || SPECIAL.has(name)) return null;
     starts.add(start);
+    // words and redirections, each after a blank
     while (take(BLANKS) !== '') if (take(REDIRECTION) === null && take(WORD) === null) break;
     if (at === text.length) return starts;
     if (take(OPERATOR) === null) return null;
@@ -419,8 +421,8 @@ type Value = string | readonly string[];
 type Reading = Extract<ShellReading, { kind: 'read' }>;
 
 /** Characters that bash leaves alone after it has put a value in place, and blanks. */
-const PLAIN = /^[\w@%+=:,./ -]+$/;
-const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
+const UNCHANGED = /^[\w@%+=:,./ -]+$/;
+const UNCHANGED_WORD = /^[\w@%+=:,./-]+$/;
 
 /** Variables that bash sets by itself, or that change how it reads and searches. */
 const RESERVED_NAMES =
@@ -499,12 +501,12 @@ const expand = (raw: string, values: ReadonlyMap<string, Value>): readonly strin
   const isList = raw.includes('[@]');
   if (typeof value !== 'string') {
     // without quotes bash may divide an element into words
-    const isWhole = isQuoted || value.every((element) => PLAIN_WORD.test(element));
+    const isWhole = isQuoted || value.every((element) => UNCHANGED_WORD.test(element));
     return isList && isWhole ? value : null;
   }
   if (isList) return null;
   if (isQuoted) return [value];
-  const words = PLAIN.test(value) ? value.split(' ').filter((word) => word !== '') : [];
+  const words = UNCHANGED.test(value) ? value.split(' ').filter((word) => word !== '') : [];
   return words.length > 0 ? words : null;
 };
 

@@ -8,9 +8,9 @@
  *    says of it.
  */
 
-import { hashBytes } from '../../journal/state-folder.js';
 import type { CarriedFiles, CheckpointClaim } from '../../journal/transfer.js';
 import type { ChangeSummary, FileLeft } from '../../machine/event.js';
+import { hashBytes } from '../../platform/files.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import { isSound } from './foreign-checkpoints.js';
 import {

@@ -10,8 +10,13 @@
 
 import { lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { hashBytes } from '../../journal/state-folder.js';
-import { entryStatus, errorCode, holdFolderSync, readRegularSync } from '../../platform/files.js';
+import {
+  entryStatus,
+  errorCode,
+  hashBytes,
+  holdFolderSync,
+  readRegularSync,
+} from '../../platform/files.js';
 import { ABSENT, type FileState } from './manifest.js';
 
 /** How a file, link or folder is. */

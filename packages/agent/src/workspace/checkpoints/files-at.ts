@@ -8,10 +8,9 @@
  */
 
 import { mkdir } from 'node:fs/promises';
-import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { copyRegular, errorCode } from '../../platform/files.js';
+import { copyRegular, errorCode, hashBytes } from '../../platform/files.js';
 import { KnownRepository, useRepository } from '../git.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import { lookAt, placeOf, splitName } from './file-entries.js';

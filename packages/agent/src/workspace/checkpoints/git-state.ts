@@ -12,9 +12,8 @@
 import { constants, existsSync, readdirSync } from 'node:fs';
 import { copyFile, link, lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
-import { errorCode, readRegular, readSmall } from '../../platform/files.js';
+import { errorCode, hashBytes, readRegular, readSmall } from '../../platform/files.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import { oneLine } from '../../platform/text.js';
 import type { MovedRef } from '../../ports/checkpoints.js';

@@ -1,14 +1,15 @@
 /**
  * Finds uncommitted text of the user that a command has replaced or removed, so that the model can
- * tell the user how to get it back. Each text is reported once.
+ * tell the user how to get it back. Each text is reported once. A moved file counts as removed: its
+ * old name is what the user knows. The last look: when the workspace was last scanned (looks.ts).
  */
 
-import { hashBytes } from '../../journal/state-folder.js';
+import { hashBytes } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/trusted-folders.js';
+import { quoteWord } from '../../policy/approval-question.js';
 import { readState } from './file-entries.js';
 import type { KnownFiles } from './known-files.js';
 import { isSameState, showName } from './manifest.js';
-
 import type { CheckpointStore } from './store.js';
 import type { WorkspaceLister } from './workspace-lister.js';
 
@@ -63,7 +64,7 @@ export class LostText {
     if (before.kind !== 'file' || this.#reported.has(this.#key(name))) return [];
     let now = '';
     const state = await readState(workspace, name, (bytes) => {
-      now = bytes.toString('latin1');
+      now = bytes.toString('latin1'); // the text may have any encoding
       return hashBytes(bytes);
     });
     if (isSameState(state, before) || state.kind === 'notKept') return [];
@@ -79,11 +80,15 @@ export const describeLost = (
   title: string,
   sessionId: string,
 ): string => {
-  const [first = ''] = names;
+  const [first = '', ...others] = names;
+  const back =
+    others.length === 0
+      ? 'brings it back'
+      : 'brings back the first; the same with its name brings back each of the others';
   const shown = names.slice(0, 5).map(showName).join(', ');
   return (
     `Uncommitted text of the user in ${shown}${names.length > 5 ? ', …' : ''} was replaced or ` +
     `removed while \`${title}\` ran. It is stored: pawl checkpoints ` +
-    `${sessionId} --restore ${showName(first)} brings it back`
+    `${sessionId} --restore ${quoteWord(showName(first))} ${back}`
   );
 };

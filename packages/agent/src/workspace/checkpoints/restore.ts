@@ -30,10 +30,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { attemptNow } from '../../platform/attempt.js';
-import { descriptorPath, errorCode, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
+import {
+  descriptorPath,
+  errorCode,
+  hasDescriptorPaths,
+  hashBytes,
+  O_PATH,
+} from '../../platform/files.js';
 import {
   type HeldWorkspaceFolder,
   holdFolder,

@@ -35,9 +35,8 @@ import {
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
-import { hashBytes } from '../../journal/state-folder.js';
 import { attempt } from '../../platform/attempt.js';
-import { errorCode } from '../../platform/files.js';
+import { errorCode, hashBytes } from '../../platform/files.js';
 import { encodeManifest, keptObjects, type Manifest, parseManifest } from './manifest.js';
 
 const deflate = promisify<Buffer, Buffer>(deflateRaw);
