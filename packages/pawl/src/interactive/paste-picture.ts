@@ -72,7 +72,7 @@ export const pastePicture = async (
 // Reading the clipboard with the first program that is installed. Only that one is tried: the
 // clipboard of macOS and those of displays may differ, and the first is the user's.
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 3_000;
 /**
  * Larger than any picture that models accept, so that the message can say what is wrong with the
  * picture.
@@ -129,6 +129,8 @@ type ClipboardPlace = {
   /** Real absolute path. Programs inside it are never run. */
   readonly workspace: string;
   readonly signal: AbortSignal;
+  /** How long the program may take. Default: 3 s. */
+  readonly deadlineMs?: number;
 };
 
 const clipboardReaders = ({ platform, environment }: ClipboardPlace): readonly Reader[] => [
@@ -139,7 +141,7 @@ const clipboardReaders = ({ platform, environment }: ClipboardPlace): readonly R
 
 /** Rejects with half a sentence about why there is no picture. */
 export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
-  const { environment, workspace, signal } = place;
+  const { environment, workspace, signal, deadlineMs = DEADLINE_MS } = place;
   const readers = clipboardReaders(place);
   if (readers.length === 0)
     throw new Error(
@@ -161,7 +163,7 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
       signal,
       bytesMax: PICTURE_BYTES_MAX,
       atMax: 'fail',
-      deadlineMs: DEADLINE_MS,
+      deadlineMs,
       environment: {
         ...Object.fromEntries(variables),
         PATH: programs.folders.join(path.delimiter),

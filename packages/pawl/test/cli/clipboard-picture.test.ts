@@ -43,6 +43,7 @@ const ask = (context: TestContext, given: Given): Promise<Buffer> => {
     environment: { PATH, HOME: folder, ANTHROPIC_API_KEY: 'secret', ...display },
     workspace: path.join(folder, 'project'),
     signal: aborted ? AbortSignal.abort() : new AbortController().signal,
+    deadlineMs: 60_000,
   });
 };
 
