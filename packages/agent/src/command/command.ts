@@ -321,7 +321,7 @@ const watchOver = (root: ProcessRoot, beforeKill: () => void): (() => void) => {
  */
 const startFault = (output: CommandOutput, how: ProcessEnd): ProcessEnd => {
   const text = output.text().trim();
-  const isFault = how.kind === 'exited' && how.code === 1 && /^(?:bwrap|nsenter): /.test(text);
+  const isFault = how.kind === 'exited' && how.code === 1 && /^(?:bwrap|nsenter): .*$/.test(text);
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text}` } : how;
 };
 

@@ -4,6 +4,7 @@
  */
 
 import type { ChangeSummary, FileLeft } from '../machine/event.js';
+import type { CommandLevel } from '../policy/decide.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 
 /** `checkpoint`: sha256 of its manifest. */
@@ -76,9 +77,10 @@ export type Restored = {
 export type Checkpoints = {
   /**
    * Called before a call takes effect that may change files; null: a command of the user. Resolves
-   * when what it may change can be taken back, as far as it can.
+   * when what it may change can be taken back, as far as it can. `level`: the sandbox of its
+   * command; absent: none.
    */
-  before(call: JudgedCall | null): Promise<void>;
+  before(call: JudgedCall | null, level?: CommandLevel): Promise<void>;
   /**
    * Called when a call has ended for which `before` was called. What the model is to hear of
    * uncommitted text of the user that is gone since; empty: nothing. `hasEnded`: just now; false:

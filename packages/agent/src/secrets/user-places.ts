@@ -44,7 +44,7 @@ const readTarget = (place: string, targets: LinkTargets): string | null => {
 /**
  * For each place the absolute path, each link on the way, and the real path, which may be missing:
  * who can make it there or replace a link has the place. The real path of the last one is last.
- * Paths are joined by hand: `path.join` takes most of the time of a start's hundred places.
+ * Paths are joined by hand, since `path.join` is slow at a start, which looks at a hundred places.
  */
 const pathsTo = (places: readonly string[], targets: LinkTargets): readonly string[] => {
   const paths = new Set<string>();

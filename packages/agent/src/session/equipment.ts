@@ -11,6 +11,7 @@ import { wholeFile } from '../machine/seen-files.js';
 import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import type { Clock } from '../platform/clock.js';
+import type { CommandLevel } from '../policy/decide.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { UserPlaces } from '../policy/paths.js';
 import type { Decision } from '../policy/presets.js';
@@ -119,7 +120,12 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
   readonly userHooks: UserHookRuns | null;
   /** `before` is called before a call takes effect: what it may change in files can be restored. */
   readonly checkpoints: {
-    before(batchId: string, call: JudgedCall, signal: AbortSignal): Promise<void>;
+    before(
+      batchId: string,
+      call: JudgedCall,
+      level: CommandLevel,
+      signal: AbortSignal,
+    ): Promise<void>;
     /** See `after` in ports/checkpoints.ts: a line for the model, perhaps empty. */
     after(call: JudgedCall, hasEnded: boolean): Promise<string>;
     /** Takes the checkpoint of calls of a killed process; null if there are none. */

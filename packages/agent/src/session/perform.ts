@@ -11,6 +11,7 @@ import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { createTimers, type Timers } from '../platform/clock.js';
 import { plural } from '../platform/text.js';
+import type { CommandLevel } from '../policy/decide.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { Checkpoints, Restored, TakenCheckpoint } from '../ports/checkpoints.js';
 import { HookRuns } from './after-tool-hooks.js';
@@ -226,10 +227,14 @@ export class CheckpointRuns {
     this.#hasJobs = hasJobs;
   }
 
-  /** Before a call takes effect; `batchId` is null for a command of the user. A cancel ends it. */
+  /**
+   * Before a call takes effect; `batchId` is null for a command of the user. `level`: the sandbox
+   * of its command. A cancel ends it.
+   */
   async before(
     batchId: string | null,
     call: JudgedCall | null,
+    level: CommandLevel = 'off',
     signal?: AbortSignal,
   ): Promise<void> {
     const { checkpoints } = this;
@@ -240,7 +245,7 @@ export class CheckpointRuns {
     });
     const isOther = this.#noted?.areKilled || this.#noted?.batchId !== batchId;
     if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
-    const looking = attempt(() => checkpoints.before(call)).then((looked) => {
+    const looking = attempt(() => checkpoints.before(call, level)).then((looked) => {
       if (looked.kind === 'fault') this.#fault = looked.fault;
       return looked;
     });

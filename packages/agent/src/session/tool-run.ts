@@ -297,8 +297,10 @@ export class ToolRuns {
   async #finish(run: ToolRun, earlier?: EarlierCall): Promise<void> {
     if (this.#fileLoader !== null) await this.loadFiles();
     if (run.observed !== null) await run.observed;
-    if (earlier === undefined)
-      await this.#session.checkpoints.before(run.batchId, run.call, run.signal.signal);
+    if (earlier === undefined) {
+      const level = levelOfCall(this.#settings().sandbox, run.call.facts.needs);
+      await this.#session.checkpoints.before(run.batchId, run.call, level, run.signal.signal);
+    }
     // 0: no deadline
     const leftMs = earlier === undefined ? run.call.traits.deadlineMs : (earlier.leftMs ?? 0);
     run.deadline = watchDeadline(run, leftMs, this.#equipment.clock, this.#settings().graceMs);

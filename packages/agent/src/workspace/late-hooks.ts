@@ -56,7 +56,7 @@ export const createLateCheckpoints = (
     return loading;
   };
   return {
-    before: async (call) => (await load()).before(call),
+    before: async (...begun) => (await load()).before(...begun),
     after: async (...ended) => (await load()).after(...ended),
     take: async (ended) => (await load()).take(ended),
     // without the code loaded there is no checkpoint: nothing to sweep, record or close

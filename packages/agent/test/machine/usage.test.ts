@@ -269,9 +269,9 @@ test('a sum is one of at least so much, once a call that is over has not said al
   const isPartial = (event: Event, after: SessionData, before = own(['req-1'])): boolean => {
     const gaps = new CostGaps();
     gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: llm(before) });
-    assert.equal(gaps.areThere, false, 'the request runs');
+    assert.equal(gaps.exist, false, 'the request runs');
     gaps.see({ event, state: waiting(after) });
-    return gaps.areThere;
+    return gaps.exist;
   };
   const failed = (usage: Usage | null, kind: 'unreachable' | 'rateLimited' = 'unreachable') =>
     ({
@@ -342,10 +342,10 @@ test('what a step leaves open makes the sum one of at least so much', () => {
     const gaps = new CostGaps();
     gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: before });
     gaps.see({ event, state: after });
-    assert.equal(gaps.areThere, isPartial, `row ${index}`);
+    assert.equal(gaps.exist, isPartial, `row ${index}`);
     if (isPartial) {
       gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: waiting(open()) });
-      assert.ok(gaps.areThere, 'a gap stays');
+      assert.ok(gaps.exist, 'a gap stays');
     }
   }
 });

@@ -115,9 +115,9 @@ test('bash: what is left in the background of a sandbox is told, in whatever way
 
 test('bash: a command that ends with words of bubblewrap has run, and is told so', async (t) => {
   const place = await placeAt(t, 'workspace');
-  for (const last of ['bwrap --no-such-option', 'echo bwrap: no; exit 1']) {
+  for (const last of ['bwrap --no-such-option', 'echo nsenter: no; exit 1']) {
     const { text } = await place.run('bash', { command: `echo x >>ran; ${last}` });
-    assert.match(text, /^bwrap: .*\n\[exit code 1/);
+    assert.match(text, /^(?:bwrap|nsenter): .*\n\[exit code 1/);
   }
   assert.equal(readFileSync(place.path('ran'), 'utf8'), 'x\nx\n');
 });

@@ -213,6 +213,12 @@ export const rows: readonly Row[] = [
     status: ['M  b'],
   },
   {
+    title: 'without a sandbox such a command may have staged it, so it is the agent’s',
+    kind: 'what was staged while a command ran that can stage nothing is the user’s',
+    when: [[{ command: 'echo x >> a; echo y >> b; git add b', byWords: 'readsGit', level: 'off' }]],
+    committed: ['M\ta', 'M\tb'],
+  },
+  {
     title: 'the same of a new file, where a call before has staged',
     kind: 'what was staged while a command ran that can stage nothing is the user’s',
     when: [

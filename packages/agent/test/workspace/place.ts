@@ -116,9 +116,9 @@ export const wrapGit = async (place: Place, script: string): Promise<Environment
  * `cancelled`: the turn ends with it.
  */
 export type Deed =
-  /** `byWords`: its words do not change git folders, so a sandbox would hold what it does there. */
+  /** `byWords`: its words do not change git folders. `level`: its sandbox, by default one. */
   (
-    | { readonly command: string; readonly byWords?: 'readsGit' }
+    | { readonly command: string; readonly byWords?: 'readsGit'; readonly level?: 'off' }
     | { readonly edit: string; readonly text: string }
   ) & {
     readonly unasked?: true;
@@ -229,7 +229,7 @@ export const makeSession = (
             },
           });
     await hooks.before(call, settings);
-    await checkpoints?.before(call);
+    await checkpoints?.before(call, 'level' in deed ? deed.level : 'workspace');
     if ('edit' in deed) await writeAsTool(place.path(deed.edit), deed.text, files);
     else await place.shell(deed.command);
     return call;

@@ -129,7 +129,7 @@ export class FigureCollector {
       states: this.#stateRows(sinceMs),
       gaps: [...this.#gaps],
       usage: this.#state.session.usage,
-      ...(this.#costGaps.areThere ? { costAtLeast: true } : {}),
+      ...(this.#costGaps.exist ? { costAtLeast: true } : {}),
       spending: [...this.#spending],
       hookUsage: this.#hookUsage,
     };

@@ -446,7 +446,7 @@ const runTurn = async (
     state,
     denied,
     json,
-    ...(gaps.areThere ? { costAtLeast: true } : {}),
+    ...(gaps.exist ? { costAtLeast: true } : {}),
     ending: endingWithDenials(ending, denials, session.id, failOn),
   };
 };

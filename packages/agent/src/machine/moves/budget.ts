@@ -848,7 +848,7 @@ export class CostGaps {
   }
 
   /** Whether the sum is one of at least so much. Hooks leave ids open that cost nothing. */
-  get areThere(): boolean {
+  get exist(): boolean {
     const state = this.#before;
     if (state === null || this.#hasGap) return this.#hasGap;
     const current = measuredId(state);

@@ -28,6 +28,7 @@ import type { FileLeft } from '../../machine/event.js';
 import { attempt } from '../../platform/attempt.js';
 import { isWithin } from '../../platform/files.js';
 import { cut } from '../../platform/text.js';
+import type { CommandLevel } from '../../policy/decide.js';
 import { callTitle, type JudgedCall, namesItsFiles } from '../../policy/judged-call.js';
 import { repositoryAccess } from '../../policy/repository-access.js';
 import type {
@@ -183,7 +184,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   // ---- Around calls ----
 
-  before(call: JudgedCall | null): Promise<void> {
+  before(call: JudgedCall | null, level: CommandLevel = 'off'): Promise<void> {
     return this.#inTurn(async () => {
       await this.#load();
       const isTool = call !== null && namesItsFiles(call);
@@ -203,7 +204,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const batch = this.#batch;
       for (const name of names) batch.noteBefore(name, this.#known.get(name) ?? null);
       batch.name(names, isTool);
-      if (this.#mayStage(call)) batch.noteGitWriter();
+      if (this.#mayStage(call, level)) batch.noteGitWriter();
       if (!isTool) batch.begin(call?.callId ?? null);
       else if (this.#place.hasHooks) batch.expectHooks(call.callId);
       // 5. the next process knows of it; a command of the user needs no record
@@ -211,11 +212,15 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     });
   }
 
-  /** Whether a call may change git folders. Null: a command of the user. */
-  #mayStage(call: JudgedCall | null): boolean {
+  /**
+   * Whether a call may change git folders. The sandbox keeps them from a command whose words only
+   * read them; without one nobody knows. Null: a command of the user.
+   */
+  #mayStage(call: JudgedCall | null, level: CommandLevel): boolean {
     if (call === null || this.#place.hasHooks === true) return true;
     const { shell, needs } = call.facts;
     if (namesItsFiles(call)) return false;
+    if (level === 'off') return true;
     return shell === undefined || needs !== undefined || repositoryAccess(shell, needs) !== 'read';
   }
 
