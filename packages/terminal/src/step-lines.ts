@@ -5,7 +5,7 @@
  */
 
 import type { Action } from '@pawl/agent/machine/action';
-import { isIgnored } from '@pawl/agent/machine/state';
+import { isIgnored, type State } from '@pawl/agent/machine/state';
 import { callTitle, isReadingCommand, type JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import {
@@ -62,6 +62,8 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
     if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
     const resumed = resumedNote(stepped);
     const again = resumed === '' ? [] : [printLine(look, 'dim', safe`·`, resumed, true)];
+    const held = heldNote(stepped);
+    const waiting = held === '' ? [] : [printLine(look, 'dim', safe`·`, held, true)];
     const pieces = actions
       .map((action) =>
         action.type === 'DisplayToolResult'
@@ -69,7 +71,7 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
           : printAction(action, look),
       )
       .filter((piece) => piece !== null);
-    return [...again, ...pieces];
+    return [...again, ...pieces, ...waiting];
   };
 };
 
@@ -256,3 +258,18 @@ export const resumedNote = ({ event, actions, state }: Stepped): string => {
     ? 'the program ended while tools were running: the turn continues from there'
     : '';
 };
+
+/** Says that texts wait for the user's next message; empty if none do. */
+export const heldText = ({ session: { queue } }: State): string => {
+  const [wait, them] = queue.length === 1 ? ['waits', 'it'] : ['wait', 'them'];
+  return queue.length === 0
+    ? ''
+    : `${queue.length} of your texts ${wait}; your next message sends ${them} too`;
+};
+
+/** The same where a step comes to rest, or a session is resumed at rest; empty for other steps. */
+export const heldNote = ({ event, path, state }: Stepped): string =>
+  state.name === 'WaitingForUserInput' &&
+  (event.type === 'Resumed' || path.at(-1)?.to === state.name)
+    ? heldText(state)
+    : '';

@@ -38,6 +38,7 @@ import { createRewoundNotes } from './rewind-words.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import {
   createJudgedCalls,
+  heldNote,
   type JudgedCalls,
   RETRACTED,
   resumedNote,
@@ -153,6 +154,10 @@ export class Transcript {
     if (before !== null) this.#putRewind(before, stepped);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
+    // Other terminals have rows for them; of a resumed session the start tells them.
+    const isTold = this.#look.plain !== 'yes' || event.type === 'Resumed';
+    const held = isTold ? '' : heldNote(stepped);
+    if (held !== '') this.#putNote('dim', '·', held);
     if (before !== null && textsLeavingQueue(before, stepped).length > 0) this.#last = 'end';
     return joinSafe(this.#lines, safe`\n`);
   }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EndedStatus } from '@pawl/agent/machine/call';
 import type { Event } from '@pawl/agent/machine/event';
-import { initialState } from '@pawl/agent/machine/machine';
+import { initialState, step } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { createStepPrinter, withDetail } from '../src/step-lines.js';
@@ -76,3 +77,24 @@ for (const [status, started, text, whole, urgent] of rows) {
     assert.deepEqual(tell(status, text, started), { whole, urgent });
   });
 }
+
+test('texts that wait at rest are told also in quiet mode', () => {
+  const print = createStepPrinter({ colour: 'no', columns: 80 }, '/w');
+  const input = { type: 'UserInput', mode: 'steer' } as const;
+  const error = { kind: 'auth', message: 'no', retryable: false, retryAfterMs: null } as const;
+  const events: readonly Event[] = [
+    { ...input, at: 1, text: 'go' },
+    { ...input, at: 2, text: 'be brief' },
+    { ...input, at: 3, text: 'and kind' },
+    { type: 'LlmFailed', at: 4, requestId: 'req-1', error, usage: null, jitter: 0 },
+  ];
+  let before: State = state;
+  const urgent = events.flatMap((event) => {
+    const next = step(before, event);
+    before = next.state;
+    const pieces = print({ seq: 1, event, ...next } as Stepped); // the machine's own step
+    return pieces.flatMap((piece) => (piece.kind === 'lines' && piece.urgent ? [piece.text] : []));
+  });
+  assert.equal(urgent.at(-1), '· 2 of your texts wait; your next message sends them too');
+  assert.equal(urgent.length, 2, urgent.join('\n'));
+});

@@ -71,6 +71,22 @@ test('a question of the model and the answer stand in rows of their own, each wh
   ]);
 });
 
+test('a plain terminal tells of texts that wait at rest; any other has them in rows', () => {
+  const error = { kind: 'auth', message: 'no', retryable: false, retryAfterMs: null } as const;
+  for (const plain of ['yes', 'no'] as const) {
+    const stage = asked({ look: { plain } });
+    stage.happens({ type: 'UserInput', text: 'be brief', mode: 'steer' });
+    const failed = {
+      type: 'LlmFailed',
+      requestId: 'req-1',
+      error,
+      usage: null,
+      jitter: 0,
+    } as const;
+    assert.equal(stage.happens(failed).includes('1 of your texts waits'), plain === 'yes');
+  }
+});
+
 test('a refused key: the hint names the variable of the provider', () => {
   const hint = (model: string | null): string => {
     const stage = createStage({ columns: 90 });

@@ -15,6 +15,7 @@ import { clientCallId, findReplyBatch } from '@pawl/agent/session/client-call-id
 import { createRewoundNotes } from '@pawl/terminal/rewind-words';
 import {
   createJudgedCalls,
+  heldNote,
   type JudgedCalls,
   resumedNote,
   type ToolResult,
@@ -122,6 +123,8 @@ export class SessionUpdates {
     const note = resumedNote(stepped); // which work a resumed session repeats; no replay says it
     if (note !== '') this.#tell(note, 'info');
     this.#showStep(stepped);
+    const held = heldNote(stepped);
+    if (held !== '') this.#tell(held, 'warning');
   }
 
   /** A step from the journal, for a client that loads the session. */
@@ -248,6 +251,8 @@ export class SessionUpdates {
   #showAction(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#showResult(action, stepped);
     if (action.type === 'DisplayWarning') this.#tell(action.text, 'warning');
+    if (action.type === 'RestoreQueue')
+      for (const text of action.texts) this.#tell(`Not sent: ${text}`, 'warning');
     if (action.type === 'DisplayNotice') this.#showNotice(action);
     if (action.type === 'StartCompaction') this.#showCompaction(action.compactionId, 'in_progress');
     if (action.type === 'AbortCompaction') this.#showCompaction(action.compactionId, 'cancelled');

@@ -8,6 +8,7 @@ import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/appro
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { Edge } from '@pawl/machine/kernel/table';
+import { heldNote } from '@pawl/terminal/step-lines';
 import type { ExitEnding } from '../process/exit-codes.js';
 import { transitions } from '../sessions/session-text.js';
 import type { JsonRecord } from './record-schema.js';
@@ -219,6 +220,7 @@ export const stepRecords = (stepped: Stepped): readonly JsonRecord[] => {
   const { event, seq, state } = stepped;
   const { workspace } = state.session.settings;
   const eventItem = eventRecord(stepped);
+  const held = heldNote(stepped);
   const edges = transitions(stepped); // the changes of state
   const stateItems = edges.length > 0 ? [stateRecord(event, seq, edges)] : [];
   const actionItems = stepped.actions
@@ -228,6 +230,7 @@ export const stepRecords = (stepped: Stepped): readonly JsonRecord[] => {
     ...(eventItem === null ? [] : [eventItem]),
     ...stateItems,
     ...actionItems,
+    ...(held === '' ? [] : [{ type: 'notice', kind: 'queued', text: held } as const]),
     ...retryRecords(stepped),
   ];
 };

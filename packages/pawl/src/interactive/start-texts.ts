@@ -8,6 +8,7 @@ import type { State } from '@pawl/agent/machine/state';
 import { modelName } from '@pawl/terminal/live-area';
 import { formatWhen, type Look, oneLine, paint, wrapWords } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { heldText } from '@pawl/terminal/step-lines';
 import type { OpenedForUi } from '../detached/remote-session.js';
 import { tornText } from '../sessions/session-text.js';
 import { openElsewhere, storedJournals } from '../sessions/stored-sessions.js';
@@ -72,13 +73,11 @@ export const banner = (look: Look, opened: BannerFacts): Safe => {
 };
 
 /** Queued texts and grants of a resumed session; empty if there are none. */
-export const resumedNotes = (look: Look, { session: { queue, grants } }: State): Safe => {
+export const resumedNotes = (look: Look, state: State): Safe => {
+  const { grants } = state.session;
+  const held = heldText(state);
   const rows = [
-    ...(queue.length === 0
-      ? []
-      : [
-          safe`${queue.length} of your texts ${queue.length === 1 ? safe`waits` : safe`wait`}; your next message sends them too`,
-        ]),
+    ...(held === '' ? [] : [makeSafe(held)]),
     ...(grants.length === 0
       ? []
       : [

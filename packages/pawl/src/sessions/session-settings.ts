@@ -247,11 +247,13 @@ const chooseOnAsk = (
 
 /**
  * What becomes of queued input when a turn is cancelled. It goes back into the input line of a
- * terminal. Elsewhere, and in one that shows plain lines (`isPlain`), there is no such line, so it
- * is held.
+ * terminal, and to an editor, whose prompts are answered as cancelled. Elsewhere, and in a terminal
+ * with plain lines (`isPlain`), it is held, and who shows the session says so (`heldNote`).
  */
-const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
-  place === 'terminal' && !isPlain(process.env) && plain !== true ? 'restore' : 'hold';
+const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] => {
+  if (place === 'editor') return 'restore';
+  return place === 'terminal' && !isPlain(process.env) && plain !== true ? 'restore' : 'hold';
+};
 
 /** For a caller that opens the new session itself: flags, model and settings. Throws a `Stop`. */
 export const chooseNewSession = async (

@@ -17,6 +17,7 @@ import { atEnd } from '../../../../test/temporary-folder.js';
 import { Outbox } from '../../src/editor/outbox.js';
 import { readPrompt } from '../../src/editor/prompt-blocks.js';
 import { SessionUpdates, textUpdate } from '../../src/editor/session-updates.js';
+import { storedJournals } from '../../src/sessions/stored-sessions.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';
 
@@ -143,6 +144,19 @@ test('of a reply that ends with other text than was streamed, only the streamed 
       : [],
   );
   assert.deepEqual(texts, ['Two', '> The text of the reply above does not count.', 'One. Two.']);
+});
+
+test('texts that wait at rest are told, also when the session is resumed', () => {
+  const error = { kind: 'auth', message: 'no', retryable: false, retryAfterMs: null };
+  const updates = updatesOf([
+    { type: 'UserInput', text: 'go', mode: 'steer' },
+    { type: 'UserInput', text: 'be brief', mode: 'steer' },
+    { type: 'LlmFailed', requestId: 'req-1', error, usage: usage(0), jitter: 0 },
+    { type: 'ShutdownRequested' },
+    { type: 'Resumed', epoch: 1 },
+  ]);
+  const held = '1 of your texts waits; your next message sends it too';
+  assert.equal(JSON.stringify(updates).split(held).length, 3, JSON.stringify(updates));
 });
 
 test('two calls with one id, in two replies, are two calls in the editor', () => {
@@ -536,6 +550,25 @@ test('a cancelled question cancels the turn; cancelling the turn withdraws its q
   assert.equal(await answer, 'cancelled');
   await client.until('the withdrawal', () => client.withdrawn === 1);
   assert.ok(!existsSync(path.join(workspace, 'two.txt')));
+  client.expectNoFault();
+});
+
+test('a prompt that is cancelled while it waits is told, and goes with no later one', async (context) => {
+  const { client, workspace } = await makeStage(context, [
+    { calls: [write('one.txt')] },
+    { text: 'Noon.' },
+  ]);
+  const { sessionId } = await client.newSession(workspace);
+  const first = client.prompt(sessionId, 'run the tests');
+  await client.until('the question', () => client.permissions.length === 1);
+  const second = client.prompt(sessionId, 'delete the migrations');
+  await client.newSession(workspace); // the prompt before it has arrived by then
+  client.notify('session/cancel', { sessionId });
+  assert.deepEqual(await Promise.all([first, second]), ['cancelled', 'cancelled']);
+  assert.match(client.textOf(sessionId), /> Not sent: delete the migrations/);
+  assert.equal(await client.prompt(sessionId, 'what time is it?'), 'end_turn');
+  const { state } = await storedJournals().replay(sessionId);
+  assert.doesNotMatch(JSON.stringify(state), /migrations/);
   client.expectNoFault();
 });
 

@@ -178,6 +178,20 @@ test('a wait for a retry is told once, and again after a resume', () => {
   assert.ok(resumed.includes('retry'), resumed.join());
 });
 
+test('a text that waits when the turn has ended is told', () => {
+  const busy = play()[8]?.stepped.state ?? assert.fail('no text waits');
+  const stopped = step(busy, { type: 'CancelTurn', at: 6_500 }).state;
+  const outcome = { status: 'cancelled', text: 'stopped' } as const;
+  const event: Event = { type: 'ToolCompleted', at: 7_000, ...batch, outcome };
+  const next = step(stopped, event) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
+  const text = '1 of your texts waits; your next message sends it too';
+  assert.deepEqual(stepRecords({ ...next, seq: 9, event }).at(-1), {
+    type: 'notice',
+    kind: 'queued',
+    text,
+  });
+});
+
 test('a compaction that is cancelled ends in the stream', () => {
   const compacting = play().at(-2)?.stepped.state ?? assert.fail('no compaction');
   const event: Event = { type: 'CancelTurn', at: 8_500 };
