@@ -5,6 +5,7 @@
  */
 
 import { createInterface } from 'node:readline';
+import { StringDecoder } from 'node:string_decoder';
 
 /** A key, independent of the terminal's encoding. */
 export type Key = {
@@ -60,7 +61,10 @@ export const readKeyboard = (
     reading = next;
     for (const pressed of presses) take(pressed);
   };
-  const readBytes = (text: string): void => {
+  // An encoding of `input` would outlive this reader: later ones get bytes as well.
+  const decoder = new StringDecoder('utf8');
+  const readBytes = (bytes: Buffer): void => {
+    const text = decoder.write(bytes);
     if (timer !== null) clearTimeout(timer);
     timer = null;
     receive(text);
@@ -68,7 +72,6 @@ export const readKeyboard = (
     if (reading.pending !== '')
       timer = setTimeout(() => pressKeys(readSilence(reading)), ESCAPE_MS);
   };
-  input.setEncoding('utf8');
   input.setRawMode(true);
   input.on('data', readBytes);
   input.resume();

@@ -4,13 +4,14 @@
  */
 
 import { awaited } from '@pawl/agent/platform/start-program';
+import { newKeyReader, type Pressed, readKeys } from '@pawl/terminal/keys';
 import type { Screen } from '@pawl/terminal/live-area';
 import { harmless } from '@pawl/terminal/paint';
 import { type Safe, safe } from '@pawl/terminal/safe-text';
 
 /** After so many ms the screen says what Pawl waits for, and looks again each time. */
 const WAITED_MS = 2_000;
-const [CTRL_C, CTRL_D, LINE_FEED, RETURN] = [0x03, 0x04, 0x0a, 0x0d];
+const [LINE_FEED, RETURN] = [0x0a, 0x0d];
 
 /** What the typed bytes leave in one row: the last line, without keys that write nothing. */
 const shownText = (typed: readonly Buffer[]): Safe => {
@@ -62,15 +63,20 @@ export const hearEarlyKeys = (
     draw();
   }, WAITED_MS);
   const hear = (piece: Buffer): void => {
-    if (piece.includes(CTRL_C) || (typed.length === 0 && piece.includes(CTRL_D))) leave();
     // An Enter from before the raw mode has arrived as a line feed.
     if (typed.length === 0)
       for (const [at, byte] of piece.entries()) if (byte === LINE_FEED) piece[at] = RETURN;
     typed.push(piece);
     draw();
+    const { presses } = readKeys(newKeyReader, Buffer.concat(typed).toString('utf8'));
+    const isControl = (pressed: Pressed | undefined, name: string): boolean =>
+      pressed?.kind === 'key' && pressed.key.control && pressed.key.name === name;
+    const [first] = presses;
+    if (isControl(first, 'd') || presses.some((pressed) => isControl(pressed, 'c'))) leave();
   };
   draw();
   input.on('data', hear);
+  input.resume(); // a question before it has paused it
   return {
     waitFor(what) {
       waitsFor = what;

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { type Pressed, readKeyboard } from '@pawl/terminal/keys';
+import type { Frame } from '@pawl/terminal/live-area';
+import { hearEarlyKeys } from '../../src/interactive/early-keys.js';
 import { detach, liveFile, makeAsking, untilState } from './detached-stage.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makeServed } from './pawl.js';
@@ -26,6 +30,46 @@ test('while a program hangs at the start, typed text is shown, the program is na
   await window.sees(/starting: waits for bwrap \(Ctrl-C ends it\)/);
   window.press('\u0003');
   assert.equal(await window.ended, 130);
+});
+
+test('after a question at the start what is typed is shown and kept, and each Ctrl-C ends', async () => {
+  const input = Object.assign(new PassThrough(), { setRawMode: () => undefined });
+  const terminal = input as unknown as NodeJS.ReadStream; // all that is used of it
+  const write = async (text: string): Promise<void> => {
+    input.write(text);
+    await new Promise(setImmediate);
+  };
+  const taken: string[] = [];
+  const read = async (text: string): Promise<void> => {
+    const take = (pressed: Pressed) => taken.push(pressed.kind === 'key' ? pressed.key.text : '');
+    const stop = readKeyboard(terminal, { take, receive: () => undefined });
+    await write(text);
+    stop();
+  };
+  let rows: readonly string[] = [];
+  let left = 0;
+  const draw = (frame: Frame | (() => Frame)): void => {
+    rows = (typeof frame === 'function' ? frame() : frame).rows;
+  };
+  const area = { print: () => undefined, draw, clear: () => undefined };
+  const hear = () =>
+    hearEarlyKeys(terminal, { area, size: () => ({ columns: 80, rows: 24 }) }, () => {
+      left += 1;
+    });
+  await read('o');
+  const early = hear();
+  await write('fix 34 tests');
+  assert.deepEqual([rows.at(-1), left], ['> fix 34 tests', 0]);
+  early.end();
+  await read('');
+  assert.deepEqual(taken, ['o', 'fix 34 tests']);
+  for (const interrupt of ['\u0003', 'x\u001b[99;5u']) {
+    const keys = hear();
+    await write(interrupt);
+    keys.end();
+    await read('');
+  }
+  assert.equal(left, 2);
 });
 
 test('a stopped process of a detached session is named at once, by each command, and can be killed', async (context) => {
