@@ -20,6 +20,9 @@ type OpenForm = {
   answered(answer: ServerAnswer): void;
 };
 
+/** The input line. `isBegun`: whether something is typed in it. */
+type UnsentLine = { isBegun(): boolean; giveBack(text: string): void };
+
 const DECLINED: ServerAnswer = { action: 'decline' };
 const YES = /^\s*y(es)?\s*$/i;
 const NO = /^\s*no?\s*$/i;
@@ -39,16 +42,22 @@ const fieldHint = ({ type }: QuestionField): string => {
  *
  * 1. Until the user has typed `y`, no line goes to the server: `n` declines, and every other line
  *    goes to the agent. After `y` every line goes to the server, one with a slash as well.
- * 2. Nothing is filled in: what the server gets was typed for it.
+ * 2. A line that was begun for a field whose question has ended from outside goes to nobody: the
+ *    user gets it back.
+ * 3. Nothing is filled in: what the server gets was typed for it.
  */
 export class ServerForms {
   readonly #look: Look;
   readonly #print: (text: Safe) => void;
+  readonly #line: UnsentLine;
   #open: OpenForm | null = null;
+  /** The server for which the line was begun whose question has ended; null for none. */
+  #begunFor: string | null = null;
 
-  constructor(look: Look, print: (text: Safe) => void) {
+  constructor(look: Look, print: (text: Safe) => void, line: UnsentLine) {
     this.#look = look;
     this.#print = print;
+    this.#line = line;
   }
 
   /**
@@ -59,6 +68,9 @@ export class ServerForms {
     return new Promise((resolve) => {
       const withdraw = (): void => {
         open.answered({ action: 'cancel' });
+        // Nobody sees what is begun in a plain terminal.
+        const isBegun = this.#look.plain === 'yes' || this.#line.isBegun();
+        if (open.field !== null && isBegun) this.#begunFor = question.server;
         this.#printNote(
           typeof signal.reason === 'string' ? signal.reason : 'withdrawn: the call has ended',
         );
@@ -92,6 +104,15 @@ export class ServerForms {
   /** Takes a typed line; false if it is not for the server. */
   take(typed: string): boolean {
     const open = this.#open;
+    const server = this.#begunFor;
+    this.#begunFor = null;
+    if (server !== null && typed.trim() !== '') {
+      this.#printNote(
+        `not sent: your line may be for ${server}, whose question is over. Enter it again for the agent`,
+      );
+      this.#line.giveBack(typed);
+      return true;
+    }
     if (open === null) return false;
     if (open.field === null) return this.#takeFirst(open, typed);
     const field = formFields(open.question)[open.field];

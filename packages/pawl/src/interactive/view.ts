@@ -331,9 +331,13 @@ export class InteractiveView {
 
   /** Asks the user what an MCP server wants to know (`ServerForms.ask`). */
   askForServer(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
-    this.#serverForms ??= new ServerForms(this.#look, (text) => {
+    const print = (text: Safe): void => {
       this.print(text);
       this.redraw();
+    };
+    this.#serverForms ??= new ServerForms(this.#look, print, {
+      isBegun: () => !this.#composer.isEmpty,
+      giveBack: (text) => this.takeBack([text]),
     });
     return this.#serverForms.ask(question, signal);
   }

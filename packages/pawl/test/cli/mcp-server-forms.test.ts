@@ -85,6 +85,32 @@ test('n, an empty line for what is needed, and the end of the call send nothing'
   assert.deepEqual(late.asked, ['steer y']);
 });
 
+test('a line for a question that has ended meanwhile goes to nobody, and stays with the user', async () => {
+  const stage = ask(form);
+  stage.type('y\r1\r');
+  stage.type('hunt');
+  stage.taken.abort('answered elsewhere');
+  void stage.view.askForServer(form, new AbortController().signal); // the server asks on at once
+  stage.type('er2\r');
+  assert.deepEqual([stage.asked, stage.line()], [[], '> hunter2']);
+  assert.match(stage.printed.at(-1) ?? '', /your line .* deploy, whose question is over/);
+  stage.type('\r');
+  assert.deepEqual(stage.asked, ['steer hunter2'], 'a second Enter is meant');
+  const unbegun = ask(form);
+  unbegun.type('y\r');
+  unbegun.taken.abort();
+  unbegun.type('go on\r');
+  assert.deepEqual(unbegun.asked, ['steer go on']);
+  // nobody sees what is begun in a plain terminal
+  const plain = ask(form, 'yes');
+  plain.view.take({ kind: 'paste', text: 'y' });
+  plain.press('enter');
+  plain.taken.abort();
+  plain.view.take({ kind: 'paste', text: 'hunter2' });
+  plain.press('enter');
+  assert.deepEqual(plain.asked, []);
+});
+
 test('in a plain terminal the line that answers a question of Pawl answers no form', async () => {
   const stage = ask(form, 'yes');
   const enter = (text: string): void => {
