@@ -118,6 +118,7 @@ const collectingView = (state: () => State): { readonly view: CommandView; print
       editAgain: (text) => print(safe`  You wrote: ${makeSafe(text)}`),
       isLeaving: false,
       setLeaving: () => undefined,
+      askAgain: () => undefined,
       redraw: () => undefined,
     },
     printed: () => joinSafe(rows, safe`\n`),

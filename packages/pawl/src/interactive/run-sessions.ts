@@ -291,10 +291,33 @@ const createPaste = (
 const tellFault = ({ view, look }: SlashCommandContext, fault: string): void =>
   view.print(paint(look, 'yellow', indentWords(makeSafe(fault), look.columns)));
 
+/** A fault that ends the session ends it within this time after the input that it refused. */
+const ENDING_MS = 500;
+
+/** Sends inputs one by one, and tells which was not confirmed while its session lives. */
+const createSend =
+  (context: SlashCommandContext, keepUnsent: (text: string) => void, leaving: AbortSignal) =>
+  (input: Input, typed = '', askAgain = (): void => undefined): void => {
+    context.session.send(input).catch(async ({ message }: Error) => {
+      keepUnsent(typed);
+      await pause(ENDING_MS, undefined, { ref: false });
+      if (leaving.aborted) return;
+      tellFault(context, `Not confirmed: ${message}`);
+      askAgain();
+    });
+  };
+
+/** `leaving` aborts when the session has ended, or its user has left it. */
+type UserParts = {
+  readonly terminal: TerminalSession;
+  readonly work: UserWork;
+  readonly leaving: AbortSignal;
+};
+
 const createViewHandlers = (
   context: SlashCommandContext,
   closer: SessionCloser,
-  { terminal, work }: { readonly terminal: TerminalSession; readonly work: UserWork },
+  { terminal, work, leaving }: UserParts,
   shellOutputs: ShellOutputs,
 ): ViewHandlers => {
   const { session, prompts } = context;
@@ -304,10 +327,7 @@ const createViewHandlers = (
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
   const keepUnsent = (text: string): void => terminal.history.add(text, 'unsent');
-  const send = (input: Input, typed = ''): void => {
-    // It fails with the session, whose `ended` is awaited, or because the user leaves.
-    session.send(input).catch(() => keepUnsent(typed));
-  };
+  const send = createSend(context, keepUnsent, leaving);
   const commands = () => import('./slash-commands.js');
   return {
     say(text, mode) {
@@ -341,8 +361,12 @@ const createViewHandlers = (
       sending = work.during(ended);
     },
     cancel: () => send({ type: 'CancelTurn' }),
-    answer: (batchId, callId, scoped) =>
-      send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
+    answer(question, scoped) {
+      const { batchId, call } = question;
+      send({ type: 'ApprovalAnswered', batchId, callId: call.callId, ...scoped }, '', () =>
+        context.view.askAgain(question),
+      );
+    },
     allowInFolder: (question, rule) =>
       void commands().then(({ answerForEver }) => answerForEver(context, question, rule)),
     runCommand(command) {
@@ -660,7 +684,8 @@ const runSession = async (
     servers: () => opened.servers?.waitsFor() ?? [],
     coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
   };
-  const handlers = createViewHandlers(context, closer, { terminal, work }, outputs);
+  const user = { terminal, work, leaving: leaving.signal };
+  const handlers = createViewHandlers(context, closer, user, outputs);
   const view: InteractiveView = new InteractiveView(viewParts, handlers, state);
   answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());

@@ -30,6 +30,7 @@ export type CommandView = Pick<
   | 'pickPoint'
   | 'withLists'
   | 'editAgain'
+  | 'askAgain'
   | 'isLeaving'
   | 'setLeaving'
   | 'redraw'

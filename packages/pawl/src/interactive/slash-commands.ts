@@ -370,7 +370,13 @@ export const answerForEver = (
   context: SlashCommandContext,
   question: ApprovalRequest,
   rule: RuleSubject,
-): Promise<void> => attemptFor(context, () => allowInFolder(context, question, rule));
+): Promise<void> =>
+  attemptFor(context, () =>
+    allowInFolder(context, question, rule).catch((fault: unknown) => {
+      context.view.askAgain(question);
+      throw fault;
+    }),
+  );
 
 /** Runs the command that was typed. A failure is printed. */
 export const runCommand = (

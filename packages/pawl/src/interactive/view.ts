@@ -329,6 +329,15 @@ export class InteractiveView {
     this.redraw();
   }
 
+  /** Asks again what was answered, and still waits: the answer was not confirmed. */
+  askAgain(question: ApprovalRequest): void {
+    const { batchId, call } = question;
+    const state = this.#state;
+    if (state.name !== 'ExecutingTools' || state.batchId !== batchId) return;
+    const asked = state.calls.find(({ judged }) => judged.callId === call.callId);
+    if (asked?.status === 'awaitingApproval') this.showQuestions(state, [question]);
+  }
+
   /** Asks the user what an MCP server wants to know (`ServerForms.ask`). */
   askForServer(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
     const print = (text: Safe): void => {
@@ -439,7 +448,7 @@ export class InteractiveView {
       const { question } = answered;
       // `folder`: yes, and a rule for this folder
       if (answered.answer === 'folder') this.#handlers.allowInFolder(question, answered.rule);
-      else this.#handlers.answer(question.batchId, question.call.callId, scopedAnswer(answered));
+      else this.#handlers.answer(question, scopedAnswer(answered));
     }
   }
 
@@ -588,7 +597,7 @@ const joinLines = (texts: readonly string[]): string =>
 export type ViewHandlers = {
   say(text: string, mode: InputMode): void;
   cancel(): void;
-  answer(batchId: string, callId: string, answer: ScopedAnswer): void;
+  answer(question: ApprovalRequest, answer: ScopedAnswer): void;
   /** Answers with yes, and writes the rule for this folder. */
   allowInFolder(question: ApprovalRequest, rule: RuleSubject): void;
   /** Runs a slash command or a shell command. */

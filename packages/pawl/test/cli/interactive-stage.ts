@@ -51,7 +51,7 @@ export const stageView = (plain: 'yes' | 'no' = 'no') => {
   const wishes: ViewHandlers = {
     say: (text, mode) => void asked.push(`${mode} ${text}`),
     cancel: () => void asked.push('cancel'),
-    answer: (_batchId, _callId, given) => void answers.push(given),
+    answer: (_question, given) => void answers.push(given),
     allowInFolder: (_question, rule) => void asked.push(`rule ${JSON.stringify(rule)}`),
     runCommand: (wish) => void asked.push(wish.kind === 'shell' ? `!${wish.command}` : wish.name),
     stopUserCommand: () => false,

@@ -66,8 +66,8 @@ const openStage = () => {
       void sent.push({ type: 'UserInput', text: shellOutputs.attach(text), mode }),
     cancel: () => void sent.push({ type: 'CancelTurn' }),
     allowInFolder: () => undefined,
-    answer: (batchId, callId, given) =>
-      void sent.push({ type: 'ApprovalAnswered', batchId, callId, ...given }),
+    answer: ({ batchId, call }, given) =>
+      void sent.push({ type: 'ApprovalAnswered', batchId, callId: call.callId, ...given }),
     runCommand: (wish) =>
       void sent.push(
         wish.kind === 'command' && wish.name === 'compact'

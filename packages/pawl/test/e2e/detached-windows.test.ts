@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
 import { chooseRows, testDeep } from '../../../../test/tier.js';
-import { answerShown, detach, makeAsking, untilState } from './detached-stage.js';
+import { answerShown, detach, killSession, makeAsking, untilState } from './detached-stage.js';
 import { runInProcess } from './in-process.js';
 import { expectCode } from './pawl.js';
 import { openWindow, type Window } from './window.js';
@@ -103,6 +103,24 @@ testDeep(
     expectCode(await runInProcess(place, ['stop', id]), 0);
   },
 );
+
+test('a window says that a stopped process has confirmed nothing, and asks again', async (context) => {
+  const place = await makeAsking(context, [done, asks]);
+  const id = await detach(context, place, ['begin']);
+  const { pid } = await untilState(place, id, /runs: has answered/);
+  assert.ok(pid !== null);
+  const window = openWindow(context, place, { words: ['attach', id], rows: 40 });
+  await window.sees(/Done\.[\s\S]*ready/);
+  window.press('publish it\r');
+  await window.sees(/y a s n · Escape/);
+  process.kill(pid, 'SIGSTOP');
+  window.press('y');
+  await window.sees(/Not confirmed: The process[\s\S]*tee -a out\.txt[\s\S]*y a s n · Escape/);
+  window.press('\u001b');
+  await window.sees(/(Not confirmed: The process[\s\S]*){2}/);
+  killSession(place, id);
+  assert.equal(await window.ended, 69);
+});
 
 test('an attached window shows the MCP servers of the session, and connects them again', async (context) => {
   const script = serverScript(
