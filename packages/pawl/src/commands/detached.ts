@@ -47,6 +47,7 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   findLive,
   type LiveSession,
+  leftCommands,
   listLive,
   removeLive,
   statusWords,
@@ -178,14 +179,15 @@ const LOOK_MS = 50;
  * unless work would be lost, and tells how to go on.
  */
 export const stopDetached = async (prefix: string, kill: boolean): Promise<number> => {
-  const { record, status } = refuseElsewhere(await findDetached(prefix), 'End it there');
+  const live = refuseElsewhere(await findDetached(prefix), 'End it there');
+  const { record, status } = live;
   const { sessionId } = record;
   if (status !== 'runs' && status !== 'starting') {
     await removeLive(sessionId, 'record'); // it is no detached session any more
     writeError(
       makeSafe(
         `${sessionId} did not run any more. It is not brought back by pawl resume --all now. ` +
-          (await endWorktree(record)),
+          `${leftCommands(live) ? 'A command that ran may still run. ' : ''}${await endWorktree(live)}`,
       ),
     );
     return exitCodes.done;
@@ -193,9 +195,8 @@ export const stopDetached = async (prefix: string, kill: boolean): Promise<numbe
   if (kill) killProcess(record);
   else await closeInOrder(connectLive(sessionId));
   const endsAt = performance.now() + END_WAIT_MS;
-  for (;;) {
-    const now = await findLive(sessionId);
-    if (!isAlive(now)) break;
+  let now = await findLive(sessionId);
+  for (; isAlive(now); now = await findLive(sessionId)) {
     if (performance.now() > endsAt)
       throw new Stop(
         exitCodes.tryAgain,
@@ -213,7 +214,16 @@ export const stopDetached = async (prefix: string, kill: boolean): Promise<numbe
     );
     return exitCodes.done;
   }
-  writeError(makeSafe(`Ended: ${sessionId}. ${await endWorktree(record)}`));
+  // A process removes its record when it ends in order, or notes that it has rested before.
+  if (now !== null && now.status !== 'rested')
+    throw new Stop(
+      exitCodes.unavailable,
+      now.status,
+      `The process of ${sessionId} did not end in order: a command that ran may still run. The ` +
+        `session ${statusWords(now, systemClock.now())}.`,
+    );
+  if (now !== null) await removeLive(sessionId, 'record');
+  writeError(makeSafe(`Ended: ${sessionId}. ${await endWorktree(live)}`));
   return exitCodes.done;
 };
 
@@ -222,7 +232,7 @@ const closeInOrder = async (client: LiveClient): Promise<void> => {
   const cancelled = await attempt(() => client.send({ type: 'CancelTurn' }));
   if (cancelled.kind === 'fault' && cancelled.fault instanceof Silent) throw cancelled.fault;
   const closed = await attempt(() => client.close());
-  // an error of a session that ends just now is looked at by who waits for its end
+  // the wait for its end finds out how it has ended
   if (closed.kind === 'fault' && !(closed.fault instanceof NotReached)) throw closed.fault;
 };
 
@@ -511,7 +521,7 @@ const bringBack = async ({ record, status }: LiveSession): Promise<number> => {
   // nothing was ever asked in it, so there is nothing to go on with
   else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
     await removeLive(sessionId, 'record'); // it is no detached session any more
-    await endWorktree(record);
+    await endWorktree({ record, status: 'closed' });
   } else {
     writeError(makeSafe(`pawl: ${sessionId} can't go on: ${started.fault.message}\n`));
     return started.fault instanceof Stop ? started.fault.exit : exitCodes.internal;

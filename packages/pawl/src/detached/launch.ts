@@ -32,7 +32,9 @@ import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
 import {
   type LiveRecord,
+  type LiveSession,
   type LiveStatus,
+  leftCommands,
   listLive,
   type OwnWorktree,
   openLiveFolder,
@@ -194,9 +196,11 @@ const releaseUnlisted = async (worktree: OwnWorktree): Promise<void> => {
 
 /**
  * Removes the worktree that was made for a session that is over, if nothing would be lost by it.
- * Resolves with what to tell the user: how to go on, and what became of the worktree.
+ * `live`: before it was ended. Resolves with what to tell the user: how to go on, and what became of
+ * the worktree.
  */
-export const endWorktree = async ({ sessionId, worktree }: LiveRecord): Promise<string> => {
+export const endWorktree = async (live: LiveSession): Promise<string> => {
+  const { sessionId, worktree } = live.record;
   const toGoOn = `To go on with it: pawl --resume ${sessionId}`;
   if (worktree === undefined || !(await (await loadWorktrees()).hasWorktree(worktree.path)))
     return `${toGoOn}\n`;
@@ -204,7 +208,9 @@ export const endWorktree = async ({ sessionId, worktree }: LiveRecord): Promise<
   const isShared = (await listLive()).some(
     ({ record }) => record.sessionId !== sessionId && isWithin(record.workspace, path),
   );
-  const why = isShared ? 'another detached session works in it' : await releaseIfUnneeded(worktree);
+  const kept = leftCommands(live) ? 'a command that ran may still run in it' : null;
+  const shared = isShared ? 'another detached session works in it' : null;
+  const why = kept ?? shared ?? (await releaseIfUnneeded(worktree));
   const fromRepository = shellWord(repository);
   if (why === null)
     return (

@@ -293,6 +293,10 @@ export type LiveStatus =
 
 export type LiveSession = { readonly record: LiveRecord; readonly status: LiveStatus };
 
+/** Whether a command of it may still run: the death of a process ends none. */
+export const leftCommands = ({ record, status }: LiveSession): boolean =>
+  status === 'died' && record.process.bootId === bootId();
+
 /** More than the outcomes of cancelled calls, which follow the request to end in a journal. */
 const TAIL_BYTES = 4 * 1024 * 1024;
 

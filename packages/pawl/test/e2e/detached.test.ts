@@ -304,6 +304,34 @@ test('the worktree of a session goes with it if nothing in it would be lost, and
   assert.ok(!existsSync(changedFolder));
 });
 
+test('stop says of a session that dies meanwhile that it was not ended, and keeps its worktree', async (context) => {
+  const sleep = uniqueSleep(context);
+  const stubborn = message(
+    call('c1', 'bash', { command: `trap '' TERM; sleep ${sleep}; sleep ${sleep}` }),
+  );
+  const place = await makeAsking(context, [asks, stubborn]);
+  await makeRepository(place);
+  await untilState(place, await detach(context, place, ['one']), /waits for your answer/);
+  const id = await detach(context, place, ['two', '--preset', 'auto']);
+  await untilState(place, id, /runs: runs /);
+  const worktree = await folderOf(place, id);
+  const stopping = runPawl(place, ['stop', id]);
+  const journal = journalPath(place, id);
+  await until('a cancel', () => readFileSync(journal, 'utf8').includes('CancelTurn'));
+  killSession(place, id);
+  const stopped = await stopping;
+  expectCode(stopped, 69);
+  assert.match(stopped.stderr, /a command that ran may still run\. The session died/);
+  await untilState(place, id, /^died/);
+  const forgotten = await runInProcess(place, ['stop', id]);
+  expectCode(forgotten, 0);
+  assert.match(
+    forgotten.stderr,
+    /A command that ran may still run\. .*[\s\S]*is kept: a command that ran may still run in it/,
+  );
+  assert.ok(existsSync(worktree));
+});
+
 testDeep('a start that fails leaves no worktree', async (context) => {
   const place = await makeAsking(context, [asks]);
   await makeRepository(place);
