@@ -152,18 +152,23 @@ export const runTerminal = async (
     .catch(clearFirst(screen));
   const terminal = openTerminalSession(screen, plain, started.opened.settings.workspace);
   const outputs = new ShellOutputs(); // those that wait go to the next session too
+  let how: SessionExit['kind'] | 'failed' = 'failed';
   try {
     for (;;) {
       const sessionExit = await runSession(started, {
         ...{ terminal, outputs, flags },
         openNext: (to) => openNextSession(flagsForNext(flags, to), to, configured),
       });
-      if (sessionExit.kind === 'exit') return sessionExit.exit;
+      if (sessionExit.kind !== 'move') {
+        how = sessionExit.kind;
+        return sessionExit.exit;
+      }
       started = sessionExit.started;
     }
   } finally {
     terminal.close();
-    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened, terminal.look))}\n`);
+    const words = farewell(started.opened, how, terminal.look);
+    if (words !== '') writeWindow(safe`\n${paint(terminal.look, 'dim', words)}\n`);
   }
 };
 
@@ -181,9 +186,17 @@ const leaveEarly = (screen: Screen): never => {
   process.exit(exitCodes.interrupted);
 };
 
-/** How to come back. A session of its own process goes on unless it has ended. */
-const farewell = ({ session, remote }: OpenedForUi, { columns }: Look): Safe => {
-  if (remote !== null) return detachedText(session.id);
+/**
+ * How to come back. A session of its own process goes on when its user has left; of one that failed
+ * the error says it.
+ */
+const farewell = (
+  { session, remote }: OpenedForUi,
+  how: SessionExit['kind'] | 'failed',
+  { columns }: Look,
+): Safe => {
+  if (remote !== null && how === 'left') return detachedText(session.id);
+  if (remote !== null && how === 'failed') return safe``;
   const command = safe`pawl --resume ${makeSafe(session.id)}`;
   const row = safe`To continue: ${command}`;
   // A command that is copied has no break in it.
@@ -211,9 +224,12 @@ type StartedSession = {
   readonly first: string | null;
 };
 
-/** How the user left a session: out of the program with an exit code, or to another session. */
+/**
+ * How a session left the terminal: its user left the program, it was ended elsewhere, or its user
+ * moved to another one.
+ */
 type SessionExit =
-  | { readonly kind: 'exit'; readonly exit: number }
+  | { readonly kind: 'left' | 'ended'; readonly exit: number }
   | { readonly kind: 'move'; readonly started: StartedSession };
 
 /** How long a session may take to close, in ms; `hard`: after a second Ctrl-C. */
@@ -392,7 +408,7 @@ const createViewHandlers = (
     suspend: () => terminal.suspend(),
     end: (how) =>
       closer.exit(
-        { kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done },
+        { kind: 'left', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done },
         how,
       ),
   };
@@ -463,7 +479,7 @@ const followRemote = (
   view.showQuestions(view.state, remote?.questions ?? []);
   // a process that died is reported by `closer.exited`
   session.ended.then(
-    () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    () => closer.exit({ kind: 'ended', exit: exitCodes.done }),
     () => undefined,
   );
 };
@@ -561,7 +577,7 @@ const attachView = (
   terminal.attach({
     take: (pressed) => view.take(pressed),
     interrupt: () => view.interrupt(),
-    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
+    terminate: () => closer.exit({ kind: 'left', exit: exitCodes.terminated }),
     redraw: () => view.redraw(),
   });
 
@@ -671,7 +687,7 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     hasWork: () => !work.isOver,
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
-    quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    quit: () => closer.exit({ kind: 'left', exit: exitCodes.done }),
     detach: async () =>
       opened.remote === null ? detachSession(context, terminal, work) : context.quit(),
     typedText: (text) => outputs.typedText(text),

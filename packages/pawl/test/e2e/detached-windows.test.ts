@@ -120,6 +120,8 @@ test('a window says that a stopped process has confirmed nothing, and asks again
   await window.sees(/(Not confirmed: The process[\s\S]*){2}/);
   killSession(place, id);
   assert.equal(await window.ended, 69);
+  await window.sees(/The process of \S+ ended\./);
+  assert.doesNotMatch(await window.text(), /stays open/);
 });
 
 test('an attached window shows the MCP servers of the session, and connects them again', async (context) => {

@@ -172,6 +172,8 @@ test('a session whose process was killed is told, and brought back by resume and
   assert.ok(!existsSync(join(place.workspace, 'out.txt')));
   expectCode(await runInProcess(place, ['stop', id]), 0);
   assert.equal(await window.ended, 0);
+  await window.sees(`To continue: pawl --resume ${id}`);
+  assert.doesNotMatch(await window.text(), /stays open/);
 });
 
 const journalPath = (place: Place, id: string): string =>
