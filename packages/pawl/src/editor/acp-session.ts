@@ -23,7 +23,7 @@ import {
   totalTokens,
   type UsageTotals,
 } from '@pawl/agent/machine/settings';
-import type { State, WaitReason } from '@pawl/agent/machine/state';
+import { isBusy, type State, type WaitReason } from '@pawl/agent/machine/state';
 import { knownModels } from '@pawl/agent/models/catalogue';
 import { keyIn, providerOfModel } from '@pawl/agent/models/provider-table';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -306,7 +306,7 @@ export class AcpSession {
       const state = await this.#runTurn(blocks, cancelCount);
       await this.#outbox.flushed();
       if (this.#cancelCount !== cancelCount) return 'cancelled';
-      const answer = turnAnswer(state);
+      const answer = state === null ? stopped('end_turn') : turnAnswer(state);
       if (answer.kind === 'failed') throw new TurnFailed(answer.error, answer.message);
       return answer.stopReason;
     } catch (fault) {
@@ -385,7 +385,8 @@ export class AcpSession {
     this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
   }
 
-  async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State> {
+  /** Null for a command that has begun no turn. */
+  async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State | null> {
     // Commands of Pawl are run here. Skills and commands of the user become a prompt.
     const command = commandIn(blocks);
     const isPrompt = this.#session.prompts.choices.some((choice) => choice.text === command?.name);
@@ -411,14 +412,16 @@ export class AcpSession {
     return session.idle();
   }
 
-  async #runCommand(name: string, words: string): Promise<State> {
+  async #runCommand(name: string, words: string): Promise<State | null> {
     const session = await this.#session.current();
+    const before = await session.state();
     const printed = isOffered(name)
       ? await runEditorCommand(session, this.#flags, name, words)
       : unknownCommandText(name, this.#session.prompts);
     if (printed.trim() !== '')
       this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
-    return session.idle();
+    const state = await session.idle();
+    return isBusy(before) || countCalls(before) === countCalls(state) ? null : state;
   }
 
   async #ask(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalReply> {
@@ -579,6 +582,10 @@ const promptUsage = (before: UsageTotals, after: UsageTotals): PromptUsage => {
     cachedWriteTokens: used.cacheWriteTokens,
   };
 };
+
+/** The model calls of a session so far, those for summaries too. */
+const countCalls = ({ session: { counters } }: State): number =>
+  counters.request + counters.compaction;
 
 const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stopReason });
 

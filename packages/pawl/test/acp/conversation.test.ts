@@ -448,8 +448,10 @@ test('how a turn ended is said in its answer', async (context) => {
   assert.equal(await client.prompt(sessionId, 'one'), 'end_turn', 'a refusal stays in the history');
   assert.match(JSON.stringify(client.updatesOf(sessionId, 'notice')), /refused/);
   await assert.rejects(client.prompt(sessionId, 'two'), { code: -32603, message: /no such key/ });
+  assert.equal(await client.prompt(sessionId, '/cost'), 'end_turn', 'no turn: the error is over');
   assert.equal(await client.prompt(sessionId, 'three'), 'max_tokens');
   assert.equal(await client.prompt(sessionId, 'four'), 'max_turn_requests');
+  assert.equal(await client.prompt(sessionId, '/budget'), 'end_turn');
   assert.ok(!client.textOf(sessionId).includes('>'), 'warnings are notices');
   client.expectNoFault();
 });
