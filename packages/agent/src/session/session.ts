@@ -708,8 +708,10 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   /**
-   * Settles the calls of an earlier process that had no outcome. Resolves when its other commands
-   * have ended.
+   * Settles what an earlier process of the session has left. Its calls without an outcome are
+   * recovered: if such a call runs, it is waited for (`waited`), and its outcome is posted later.
+   * Its other commands are taken over: jobs go on, the rest is ended, and then this resolves.
+   * `past`: what it knew of files.
    */
   #recover(resumed: State, past: PastFiles | undefined): Promise<void> {
     const running = runningCalls(this.#opened, resumed);
