@@ -218,12 +218,12 @@ export const stopDetached = async (prefix: string, kill: boolean): Promise<numbe
     );
     return exitCodes.done;
   }
-  // A process removes its record when it ends in order, or notes that it has rested before.
+  // After an orderly end there is no record, or one that says that the session rested.
   if (now !== null && now.status !== 'rested')
     throw new Stop(
       exitCodes.unavailable,
       now.status,
-      `The process of ${sessionId} did not end in order: a command that ran may still run. The ` +
+      `The process of ${sessionId} did not end properly: a command that ran may still run. The ` +
         `session ${statusWords(now, systemClock.now())}.`,
     );
   if (now !== null) await removeLive(sessionId, 'record');

@@ -196,7 +196,7 @@ const releaseUnlisted = async (worktree: OwnWorktree): Promise<void> => {
 
 /**
  * Removes the worktree that was made for a session that is over, if nothing would be lost by it.
- * `live`: before it was ended. Resolves with what to tell the user: how to go on, and what became of
+ * `live`: before it was ended. Resolves with text for the user: how to go on, and what became of
  * the worktree.
  */
 export const endWorktree = async (live: LiveSession): Promise<string> => {
@@ -208,9 +208,9 @@ export const endWorktree = async (live: LiveSession): Promise<string> => {
   const isShared = (await listLive()).some(
     ({ record }) => record.sessionId !== sessionId && isWithin(record.workspace, path),
   );
-  const kept = leftCommands(live) ? 'a command that ran may still run in it' : null;
+  const unsafe = leftCommands(live) ? 'a command that ran may still run in it' : null;
   const shared = isShared ? 'another detached session works in it' : null;
-  const why = kept ?? shared ?? (await releaseIfUnneeded(worktree));
+  const why = unsafe ?? shared ?? (await releaseIfUnneeded(worktree));
   const fromRepository = shellWord(repository);
   if (why === null)
     return (

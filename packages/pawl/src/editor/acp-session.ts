@@ -385,7 +385,7 @@ export class AcpSession {
     this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
   }
 
-  /** Null for a command that has begun no turn. */
+  /** Null for a command that began no turn. */
   async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State | null> {
     // Commands of Pawl are run here. Skills and commands of the user become a prompt.
     const command = commandIn(blocks);

@@ -187,15 +187,15 @@ const leaveEarly = (screen: Screen): never => {
 };
 
 /**
- * How to come back. A session of its own process goes on when its user has left; of one that failed
- * the error says it.
+ * How to come back. A detached session goes on when its user quits; of one that failed the error
+ * says it.
  */
 const farewell = (
   { session, remote }: OpenedForUi,
   how: SessionExit['kind'] | 'failed',
   { columns }: Look,
 ): Safe => {
-  if (remote !== null && how === 'left') return detachedText(session.id);
+  if (remote !== null && how === 'quit') return detachedText(session.id);
   if (remote !== null && how === 'failed') return safe``;
   const command = safe`pawl --resume ${makeSafe(session.id)}`;
   const row = safe`To continue: ${command}`;
@@ -225,11 +225,11 @@ type StartedSession = {
 };
 
 /**
- * How a session left the terminal: its user left the program, it was ended elsewhere, or its user
- * moved to another one.
+ * Why the terminal shows a session no more: its user quits the program, it was ended elsewhere, or
+ * its user moves to another one.
  */
 type SessionExit =
-  | { readonly kind: 'left' | 'ended'; readonly exit: number }
+  | { readonly kind: 'quit' | 'ended'; readonly exit: number }
   | { readonly kind: 'move'; readonly started: StartedSession };
 
 /** How long a session may take to close, in ms; `hard`: after a second Ctrl-C. */
@@ -323,7 +323,7 @@ const createSend =
     });
   };
 
-/** `leaving` aborts when the session has ended, or its user has left it. */
+/** `leaving` aborts when the session has ended, or its user leaves it. */
 type UserParts = {
   readonly terminal: TerminalSession;
   readonly work: UserWork;
@@ -408,7 +408,7 @@ const createViewHandlers = (
     suspend: () => terminal.suspend(),
     end: (how) =>
       closer.exit(
-        { kind: 'left', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done },
+        { kind: 'quit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done },
         how,
       ),
   };
@@ -577,7 +577,7 @@ const attachView = (
   terminal.attach({
     take: (pressed) => view.take(pressed),
     interrupt: () => view.interrupt(),
-    terminate: () => closer.exit({ kind: 'left', exit: exitCodes.terminated }),
+    terminate: () => closer.exit({ kind: 'quit', exit: exitCodes.terminated }),
     redraw: () => view.redraw(),
   });
 
@@ -687,7 +687,7 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     hasWork: () => !work.isOver,
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
-    quit: () => closer.exit({ kind: 'left', exit: exitCodes.done }),
+    quit: () => closer.exit({ kind: 'quit', exit: exitCodes.done }),
     detach: async () =>
       opened.remote === null ? detachSession(context, terminal, work) : context.quit(),
     typedText: (text) => outputs.typedText(text),

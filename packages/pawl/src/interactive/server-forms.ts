@@ -42,8 +42,8 @@ const fieldHint = ({ type }: QuestionField): string => {
  *
  * 1. Until the user has typed `y`, no line goes to the server: `n` declines, and every other line
  *    goes to the agent. After `y` every line goes to the server, one with a slash as well.
- * 2. A line that was begun for a field whose question has ended from outside goes to nobody: the
- *    user gets it back.
+ * 2. If a question ends from outside, a line that the user types for it goes to nobody: the user
+ *    gets it back.
  * 3. Nothing is filled in: what the server gets was typed for it.
  */
 export class ServerForms {
@@ -51,7 +51,7 @@ export class ServerForms {
   readonly #print: (text: Safe) => void;
   readonly #line: UnsentLine;
   #open: OpenForm | null = null;
-  /** The server for which the line was begun whose question has ended; null for none. */
+  /** The server whose question has ended while a line was typed for it; null for none. */
   #begunFor: string | null = null;
 
   constructor(look: Look, print: (text: Safe) => void, line: UnsentLine) {
@@ -68,7 +68,7 @@ export class ServerForms {
     return new Promise((resolve) => {
       const withdraw = (): void => {
         open.answered({ action: 'cancel' });
-        // Nobody sees what is begun in a plain terminal.
+        // Nobody sees the line of a plain terminal before Enter.
         const isBegun = this.#look.plain === 'yes' || this.#line.isBegun();
         if (open.field !== null && isBegun) this.#begunFor = question.server;
         this.#printNote(
