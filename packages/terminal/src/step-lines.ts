@@ -269,7 +269,7 @@ export const heldText = ({ session: { queue } }: State): string => {
 
 /** The same where a step comes to rest, or a session is resumed at rest; empty for other steps. */
 export const heldNote = ({ event, path, state }: Stepped): string =>
-  state.name === 'WaitingForUserInput' &&
-  (event.type === 'Resumed' || path.at(-1)?.to === state.name)
+  (event.type === 'Resumed' || path.at(-1)?.to === 'WaitingForUserInput') &&
+  state.name === 'WaitingForUserInput'
     ? heldText(state)
     : '';
