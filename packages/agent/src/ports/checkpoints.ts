@@ -87,6 +87,8 @@ export type Checkpoints = {
    * it is one of a killed process, at an unknown time.
    */
   after(call: JudgedCall, hasEnded?: boolean): Promise<string>;
+  /** Called when a call for which `before` was called has not run. */
+  withdraw(call: JudgedCall): Promise<void>;
   /**
    * Called when a batch has ended, with its calls that may have changed files. Changes from before
    * the first of them are changes of others. Null: nothing changed, and there is no checkpoint.

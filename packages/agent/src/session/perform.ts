@@ -245,13 +245,14 @@ export class CheckpointRuns {
     });
     const isOther = this.#noted?.areKilled || this.#noted?.batchId !== batchId;
     if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
+    if (signal?.aborted) return;
+    this.#noted ??= { batchId, calls: [], areKilled: false };
+    if (call !== null) this.#noted.calls.push(call);
     const looking = attempt(() => checkpoints.before(call, level)).then((looked) => {
       if (looked.kind === 'fault') this.#fault = looked.fault;
       return looked;
     });
     if ((await Promise.race([looking, cancelled])) === 'cancelled') return;
-    this.#noted ??= { batchId, calls: [], areKilled: false };
-    if (call !== null) this.#noted.calls.push(call);
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
   }
 
@@ -264,6 +265,12 @@ export class CheckpointRuns {
     if (checkpoints === null || !call.traits.mutating || this.#noted === null) return '';
     const looked = await attempt(() => checkpoints.after(call, hasEnded));
     return looked.kind === 'done' ? looked.value : ''; // the checkpoint has all the same
+  }
+
+  /** A call for which `before` was called has not run. */
+  withdraw(call: JudgedCall): void {
+    // if it fails, the call has a checkpoint all the same
+    void attempt(async () => this.checkpoints?.withdraw(call));
   }
 
   /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */

@@ -136,9 +136,11 @@ for (const by of ['the grace time', 'a second cancel'] as const) {
 
 test('what a cancelled call has lost of the user is said', async () => {
   const notAsked = () => assert.fail('nobody asks');
+  const withdrawn: string[] = [];
   const checkpoints: Checkpoints = {
     before: async () => undefined,
     after: async ({ callId }) => `text of the user is gone after ${callId}`,
+    withdraw: async ({ callId }) => void withdrawn.push(callId),
     take: async () => null,
     sweep: async () => null,
     recorded: async () => undefined,
@@ -162,6 +164,7 @@ test('what a cancelled call has lost of the user is said', async () => {
   await on.rest();
   assert.match(secondRequest(on)['1'] ?? '', /so far\n\[text of the user is gone after 1\]/);
   assert.doesNotMatch(secondRequest(on)['2'] ?? '', /gone/);
+  assert.deepEqual(withdrawn, ['2']);
 });
 
 test('one call can be cancelled while the others go on', async () => {

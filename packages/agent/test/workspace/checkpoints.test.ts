@@ -31,6 +31,7 @@ import type { Post, Posted } from '../../src/session/loop.js';
 import { CheckpointRuns } from '../../src/session/perform.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 import { CheckpointStore, storeFolder } from '../../src/workspace/checkpoints/store.js';
+import { makeFolder } from './whose-changes.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
@@ -681,3 +682,46 @@ test('a checkpoint that never reached the journal is not recorded', async (t) =>
     assert.deepEqual(recorded, isOver ? [] : ['one']);
   }
 });
+
+for (const moment of ['before the look', 'during the look', 'after the look'] as const)
+  test(`a command that is cancelled before it ran claims nothing: ${moment}`, async (t) => {
+    const folder = makeFolder(t, { 'tracked.txt': 'one\n' });
+    await folder.rest();
+    const { checkpoints } = folder.session('one');
+    const events: Posted[] = [];
+    const runs = new CheckpointRuns(
+      checkpoints,
+      (event, applied) => {
+        events.push(event);
+        applied?.(true, {} as State); // not looked at
+      },
+      () => false,
+    );
+    const call = (callId: string) => toolCall({ callId, tool: 'bash', traits: { mutating: true } });
+    const beginAndCancel = async (batchId: string) => {
+      const cancel = new AbortController();
+      if (moment === 'before the look') cancel.abort('cancelled');
+      const looked = runs.before(batchId, call('1'), 'off', cancel.signal);
+      if (moment === 'after the look') await looked;
+      cancel.abort('cancelled');
+      await looked;
+      runs.withdraw(call('1'));
+      await checkpoints.unkept([]); // when the look is over
+      await folder.rest();
+    };
+    await beginAndCancel('batch-1');
+    folder.write('user.txt', 'mine\n');
+    await folder.rest();
+    await runs.before('batch-1', call('2'));
+    await runs.after(call('2'));
+    await runs.endTurn();
+    await beginAndCancel('batch-2');
+    await runs.endTurn();
+    folder.write('tracked.txt', 'mine\n');
+    folder.git('commit', '-aqm', 'mine');
+    await folder.rest();
+    await runs.before('batch-3', call('3'));
+    await runs.after(call('3'));
+    await runs.endTurn();
+    assert.deepEqual(events, []);
+  });

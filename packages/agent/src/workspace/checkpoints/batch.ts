@@ -165,8 +165,14 @@ export class CallBatch {
     });
   }
 
+  /** A call that has begun does not run. Returns whether it was a command, or hooks could follow. */
+  withdraw(callId: string): boolean {
+    this.#commands.delete(callId);
+    return this.#runsOfCalls.delete(callId);
+  }
+
   toRecord(parent: string | undefined): RunningCalls {
-    const commandsFromMs = this.#commandsFromMs;
+    const commandsFromMs = this.runs.length === 0 ? undefined : this.#commandsFromMs;
     return {
       ranFromMs: this.fromMs,
       ...(commandsFromMs === undefined ? {} : { commandsFromMs }),

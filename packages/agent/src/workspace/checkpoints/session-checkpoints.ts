@@ -267,6 +267,12 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     });
   }
 
+  withdraw({ callId }: JudgedCall): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#batch?.withdraw(callId)) await this.#writeRecord(this.#batch);
+    });
+  }
+
   lookBefore(call: JudgedCall): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#batch === null || this.#listing === null || namesItsFiles(call)) return;
