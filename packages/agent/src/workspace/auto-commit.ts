@@ -512,9 +512,7 @@ const showPatch = async (
     before,
     tree,
   ];
-  const end = await repository.run(args, { bytesMax: DIFF_BYTES + 1, atMax: 'cut' });
-  if (end.code !== 0) throw new ProgramFailure('refused', `git diff-tree failed: ${end.errors}`);
-  return cutDiff(end.output);
+  return cutDiff((await repository.askPart(args, DIFF_BYTES + 1)).output);
 };
 
 /** Cuts a diff at the limit, after a whole line or character, with a notice. */

@@ -70,8 +70,8 @@ const showChanged = async (
   head: string | null,
 ): Promise<{ readonly diffs: string[]; readonly more: number; readonly isCut: boolean }> => {
   if (head === null) return { diffs: [], more: 0, isCut: false };
-  const limit = { bytesMax: DIFF_BYTES_MAX, atMax: 'cut' } as const;
-  const { output, cut: isCut } = await repository.run([...DIFF, head, '--'], limit);
+  const args = [...DIFF, head, '--'];
+  const { output, cut: isCut } = await repository.askPart(args, DIFF_BYTES_MAX);
   const files = output.toString('utf8').split(/^(?=diff --git )/m);
   const diffs = files.filter((text) => text !== '');
   if (!isCut) return { diffs, more: 0, isCut };
