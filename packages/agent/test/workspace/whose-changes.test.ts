@@ -501,3 +501,33 @@ test('control: nothing is said of text that the session wrote itself', async (t)
   await folder.rest();
   assert.equal(await session.bash('git checkout src/a', () => folder.git('checkout', 'src/a')), '');
 });
+
+test('what a hook of the user changes beside an edit is taken back with it', async (t) => {
+  const folder = makeFolder(t, FILES);
+  await folder.rest();
+  const session = folder.session('one', { hasHooks: true });
+  folder.write('d/b', 'edited\n');
+  await folder.rest();
+  await session.edit('two', '1\n', () => folder.write('one', '1\n'));
+  await session.end();
+  await folder.rest();
+  folder.write('d/c', 'edited\n');
+  await session.rewind();
+  const names = ['one', 'two', 'd/b', 'd/c'];
+  const then = names.map((name) => folder.read(name));
+  assert.deepEqual(then, ['0\n', '0\n', 'edited\n', 'edited\n']);
+});
+
+test('what the user changes before an edit stays, though a job runs', async (t) => {
+  const folder = makeFolder(t, FILES);
+  await folder.rest();
+  const session = folder.session('one');
+  await session.bash('npm run dev &', () => undefined);
+  await session.end();
+  folder.write('d/b', 'edited\n');
+  await folder.rest();
+  await session.edit('two', '1\n');
+  await session.end('jobs');
+  await session.rewind();
+  assert.deepEqual([folder.read('two'), folder.read('d/b')], ['0\n', 'edited\n']);
+});
