@@ -204,7 +204,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       this.#batch ??= new CallBatch(await this.#gitStates.read());
       const batch = this.#batch;
       for (const name of names) batch.noteBefore(name, this.#known.get(name) ?? null);
-      batch.name(names, isTool);
+      batch.name(names, isTool ? call.callId : null);
       if (this.#mayStage(call, level)) batch.noteGitWriter();
       if (!isTool) batch.begin(call?.callId ?? null);
       else if (this.#place.hasHooks) batch.expectHooks(call.callId);
@@ -270,7 +270,8 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   withdraw({ callId }: JudgedCall): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#batch?.withdraw(callId)) await this.#writeRecord(this.#batch);
+      this.#batch?.withdraw(callId);
+      if (this.#batch !== null) await this.#writeRecord(this.#batch);
     });
   }
 
