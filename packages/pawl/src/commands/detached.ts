@@ -218,6 +218,7 @@ export const stopDetached = async (prefix: string, kill: boolean): Promise<numbe
     );
     return exitCodes.done;
   }
+  now = await findLive(sessionId); // the record may have been read before its process removed it
   // After an orderly end there is no record, or one that says that the session rested.
   if (now !== null && now.status !== 'rested')
     throw new Stop(
