@@ -179,12 +179,11 @@ export class StdioTransport implements Transport {
     return hasEnded;
   }
 
-  /** Signals the whole group, which may outlive the server itself. */
+  /** Signals the whole group of a server that has not ended. */
   #kill(signal: NodeJS.Signals): void {
-    const { pid } = this.#child ?? {};
-    if (pid === undefined) return;
+    if (this.#root === null) return;
     try {
-      process.kill(-pid, signal);
+      process.kill(-this.#root.pid, signal);
     } catch {
       // the group has already ended
     }
@@ -343,8 +342,8 @@ const prepareSandboxed = async (
   const program = findServerProgram(server.command, { environment, workspace });
   const { environment: variables, words } = startInside(server, serverFolder(server, workspace));
   const sandboxes = createSessionSandbox({ environment });
-  const sandbox = await sandboxes.of(workspace);
   try {
+    const sandbox = await sandboxes.of(workspace);
     const prepared = await sandbox.prepare({
       level,
       environment: variables,
