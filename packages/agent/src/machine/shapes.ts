@@ -261,6 +261,7 @@ export const usageShape = object<Usage>({
   costUsd: nullable(amount),
   unpriced: optional(count),
   estimated: optional(estimatedShape),
+  atLeast: optional(bool),
 });
 const shownLinesShape = object<ShownLines>({ by: text, first: count, last: optional(count) });
 const seenFileShape = object<SeenFile>({
@@ -504,6 +505,7 @@ const usageTotalsShape = object<UsageTotals>({
   costUsd: amount,
   unpriced: count,
   estimated: optional(estimatedShape),
+  atLeast: optional(bool),
 });
 const endedStatusShape = oneOf<EndedStatus>({
   ok: 1,
@@ -598,6 +600,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     requestId: text,
     error: modelErrorShape,
     usage: nullable(usageShape),
+    coverage: optional(oneOf({ whole: 1 })),
     jitter: share,
     firstPieceAt: optional(finite),
   },
@@ -634,6 +637,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     warning: text,
     proceed: bool,
     usage: nullable(usageShape),
+    coverage: optional(oneOf({ partial: 1 })),
     seen: optional(list(seenFileShape)),
   },
   HookFailed: { at: finite, hookId: text, message: text },
@@ -650,6 +654,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     compactionId: text,
     message: text,
     usage: nullable(usageShape),
+    coverage: optional(oneOf({ whole: 1 })),
     hooks: optional(hookVerdictsShape),
   },
   UsageReported: {
