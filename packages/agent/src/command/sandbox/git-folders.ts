@@ -69,15 +69,15 @@ const isRepository = (folder: string): boolean =>
  */
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
-  let left = LOOKED_MAX;
+  let free = LOOKED_MAX;
   const foldersIn = (folder: string): readonly string[] => {
     const entries = listFolder(folder);
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
     const links = entries.filter((entry) => entry.isSymbolicLink()).map(at);
     const folders = entries.filter((entry) => entry.isDirectory()).map(at);
-    left -= links.length + folders.length;
-    places.push(...(left < 0 ? [folder] : links));
-    return left < 0 ? [] : folders;
+    free -= links.length + folders.length;
+    places.push(...(free < 0 ? [folder] : links));
+    return free < 0 ? [] : folders;
   };
   /** Names of submodules may contain slashes. */
   const addModules = (folder: string, depth: number): void => {

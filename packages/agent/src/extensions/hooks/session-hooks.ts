@@ -4,8 +4,8 @@
  *
  * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one;
  *    everything else is a failure, and the hook's declaration says what follows from it.
- * 2. The first that denies ends the list: later hooks are not asked. At moments where nothing can be
- *    denied all are asked.
+ * 2. The first that denies ends the list: later hooks are not asked. All are asked at moments where
+ *    nothing can be denied.
  * 3. Sessions that another session has started have no hooks that are about the user.
  *
  * The formatters and commits after tools are in workspace/after-tool-hooks.ts. From top to bottom:

@@ -58,16 +58,16 @@ export const passesText = (words: Words): Meaning => {
   const find = (some: Words) => optionTexts(some, 1, '-c', '--command');
   const name = words[0] ?? '';
   const end = words.indexOf('--');
-  const own = end < 0 ? words : words.slice(0, end);
-  const first = own.findIndex((_, index) => find(own.slice(0, index + 1)).length > 0);
+  const options = end < 0 ? words : words.slice(0, end);
+  const first = options.findIndex((_, index) => find(options.slice(0, index + 1)).length > 0);
   if (first < 0) return { unclear: `${name} runs what it reads from its input` };
-  const isOperand = (at: number) => own[at]?.startsWith('-') !== true;
-  const second = own.findIndex(
+  const isOperand = (at: number) => options[at]?.startsWith('-') !== true;
+  const second = options.findIndex(
     (_, at) => at > 1 && at < first && isOperand(at) && isOperand(at - 1),
   );
   const starts = [second, end + 1].filter((at) => at > 0 && at < words.length);
   const commands = starts.map((at) => words.slice(at));
-  return { ...textsMeaning(find(own), name), runs: first + 1, commands };
+  return { ...textsMeaning(find(options), name), runs: first + 1, commands };
 };
 
 /**
