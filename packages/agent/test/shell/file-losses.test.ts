@@ -9,6 +9,7 @@ import { fillFolder } from '../../../../test/made-folder.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { presetRules } from '../../src/policy/presets.js';
 import { explainCommand } from '../../src/policy/shell/explain-command.js';
+import { messageFault } from '../../src/policy/shell/message-substitutions.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { lossesByGit } from '../../src/workspace/uncommitted-files.js';
 import { makePlace, type Place } from '../workspace/place.js';
@@ -373,4 +374,25 @@ test('a pattern of many stars on a name made for it takes no time, and means wha
   const [one] = (await explain(place, `rm ${'a*'.repeat(20)}[!b]`)).unrecoverable ?? [];
   assert.equal(one, name, 'control');
   assert.ok(spentMs() < 5_000);
+});
+
+test('a text that stands for very many files, or whose braces have no end, is read in no time', async (context) => {
+  const place = await makeRepository(context);
+  await place.shell('mkdir many && cd many && touch $(seq 2000)');
+  const rows = [
+    `rm -f ${'{a,b}'.repeat(26)}`,
+    `git checkout -- ${'{a,b}'.repeat(26)}`,
+    `${'cd a; '.repeat(5)}rm ${'many/z* '.repeat(2_000)}`,
+    `echo ${'{,'.repeat(9_900)}`,
+    `echo ${'['.repeat(19_900)}`,
+    `git commit -m "\`x\`" ${'{,'.repeat(20_000)}`,
+  ];
+  for (const text of rows) {
+    const spentMs = watchCpu();
+    await explain(place, text);
+    messageFault(text, () => null);
+    assert.ok(spentMs() < 2_500, `${text.slice(0, 40)}: ${spentMs()} ms`);
+  }
+  const { unrecoverable } = await explain(place, `rm notes.txt ${rows[0]}`);
+  assert.deepEqual(unrecoverable, ['a file that is named only when the command runs', 'notes.txt']);
 });

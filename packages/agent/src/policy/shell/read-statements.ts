@@ -51,8 +51,13 @@ export type ShellReading =
  */
 const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[-(<>&|;]))\\\n/;
 
+/** Maximum length of a text, in characters. */
+const LENGTH_MAX = 20_000;
+
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
+  if (text.length > LENGTH_MAX)
+    return { kind: 'unclear', why: `it is longer than ${LENGTH_MAX} characters` };
   const findings: Findings = {
     commands: [],
     functions: [],

@@ -176,10 +176,15 @@ export const skipComment = (cursor: Cursor): void => {
 
 // ---- Words ----
 
-/** `{a,b}` and `{1..3}` become several words. */
-const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
-/** Unquoted characters that expand to file names. */
-const GLOB = /[*?]|\[[\s\S]*\]/;
+/** From the first `open` to the last `close`. An expression for it takes n² steps. */
+const between = (shape: string, open: string, close: string): string => {
+  const start = shape.indexOf(open);
+  return start < 0 ? '' : shape.slice(start, shape.lastIndexOf(close) + 1);
+};
+
+/** Whether unquoted characters become several words (`{a,b}`, `{1..3}`) or file names. */
+const expands = (shape: string): boolean =>
+  /,|\.\./.test(between(shape, '{', '}')) || /[*?]/.test(shape) || between(shape, '[', ']') !== '';
 
 /**
  * Reads one word. `shape` is its unquoted text, in which each quoted part is a blank: it shows
@@ -223,7 +228,7 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   noteSubstitution(cursor, value);
   const position = { start, end: cursor.at, shape };
   if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
-  if (BRACES.test(shape) || GLOB.test(shape)) return { text: null, pattern, ...position };
+  if (expands(shape)) return { text: null, pattern, ...position };
   return { text: value, ...position };
 };
 

@@ -37,8 +37,6 @@ import {
   withGitReadings,
 } from './unrecoverable-files.js';
 
-/** Maximum length of a text, in characters. */
-const LENGTH_MAX = 20_000;
 /** Levels of texts within texts: `bash -c "bash -c …"`. */
 const LEVELS_MAX = 4;
 const TEXTS_MAX = 30;
@@ -78,8 +76,6 @@ export const shellFacts = async (
   find: ShellLookup,
   shell: string | null = null,
 ): Promise<ShellFacts> => {
-  if (text.length > LENGTH_MAX)
-    return { commands: [], unclear: `it is longer than ${LENGTH_MAX} characters` };
   const odd = oddCharacter(text);
   const collected: Collected = {
     commands: [],
