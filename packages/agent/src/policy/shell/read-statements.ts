@@ -22,6 +22,7 @@ import {
   isEnd,
   isMeta,
   markFlow,
+  markFolder,
   nested,
   peek,
   type QuotedSubstitution,
@@ -194,10 +195,13 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
 
 /** Reads pipelines that are joined by `&&` and `||`. */
 const readAndOr = (cursor: Cursor): void => {
+  let folder: string | null = null;
   for (let flow: Flow = 'always'; ; ) {
     const before = cursor.findings.commands.length;
+    const start = cursor.at;
     readPipeline(cursor);
     if (flow !== 'always') markFlow(cursor, before, flow);
+    folder = flow === 'or' ? null : markFolder(cursor, { start, from: before }, folder);
     skipBlanks(cursor);
     if (!isAt(cursor, '&&') && !isAt(cursor, '||')) return;
     flow = isAt(cursor, '&&') ? 'and' : 'or';

@@ -34,6 +34,8 @@ export type Flow = 'always' | 'and' | 'or' | 'apart';
 export type SimpleCommand = {
   readonly start: number;
   readonly flow: Flow;
+  /** As in `ParsedCommand`. */
+  readonly folder?: string;
   readonly words: readonly Word[];
   readonly assignments: readonly Assignment[];
   readonly writes: readonly (string | null)[];
@@ -157,6 +159,38 @@ export const addCommand = ({ findings }: Cursor, command: Omit<SimpleCommand, 'f
 export const markFlow = ({ findings: { commands } }: Cursor, from: number, flow: Flow): void => {
   for (const [index, command] of commands.entries())
     if (index >= from && command.flow !== 'apart') commands[index] = { ...command, flow };
+};
+
+/** A command that may go to another folder, or runs one that does. */
+const MOVES = /\b(cd|pushd|popd)\b/;
+
+/**
+ * Whether one of these commands may change the folder of those behind it. A word that is known only
+ * at run time does not count.
+ */
+export const changesFolder = (
+  commands: readonly { readonly words: readonly (string | null)[] }[],
+): boolean => commands.some(({ words }) => words.some((word) => MOVES.test(word ?? '')));
+
+/**
+ * Marks the commands from this index on, which a pipeline at `start` has, with the folder of the
+ * `cd` before them. Returns the folder for those behind `&&`; null: not certain.
+ */
+export const markFolder = (
+  { findings: { commands } }: Cursor,
+  { start, from }: { readonly start: number; readonly from: number },
+  folder: string | null,
+): string | null => {
+  const added = commands.slice(from);
+  const texts = added.map(({ words }) => ({ words: words.map(({ text }) => text) }));
+  if (changesFolder(texts)) {
+    const [name, target, ...others] = texts[0]?.words ?? [];
+    const isPlain = added.length === 1 && added[0]?.start === start && others.length === 0;
+    return isPlain && name === 'cd' && target != null && /^[^-]/.test(target) ? target : null;
+  }
+  if (folder !== null)
+    for (const [index, command] of added.entries()) commands[from + index] = { folder, ...command };
+  return folder;
 };
 
 /** Skips blanks, and backslash-newline pairs, which bash removes. */

@@ -27,7 +27,7 @@ import { repositoryAccess, treeMoves } from '../repository-access.js';
 import { expectedNeeds } from './expected-needs.js';
 import { type CommandStarts, commandStarts } from './grammar.js';
 import { readCommands, type ShellReading } from './read-statements.js';
-import type { SimpleCommand, Word } from './read-words.js';
+import { changesFolder, type SimpleCommand, type Word } from './read-words.js';
 import {
   type AskGit,
   discardedFiles,
@@ -142,10 +142,15 @@ const addReading = async (
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
     const isFiltering = !reading.hasCompound && isFilter(command, findRow(name)?.filters);
+    const from = collected.commands.length;
     await addSimple(command, collected, depth, {
       ...(undoes ? { undoes: 'previous' } : {}),
       ...(isFiltering ? { filters: 'yes' } : {}),
     });
+    const { folder } = command;
+    const added = collected.commands.slice(from);
+    if (folder !== undefined && !changesFolder(added))
+      collected.commands.splice(from, added.length, ...added.map((one) => ({ folder, ...one })));
   }
 };
 

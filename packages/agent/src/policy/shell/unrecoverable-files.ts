@@ -19,7 +19,7 @@ import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import { fileLossesIn } from '../losses.js';
 import { isGenerated, wordSet } from '../paths.js';
-import { fitsName } from '../patterns.js';
+import { fitsName, partSigns } from '../patterns.js';
 import type { FileLoss, FileWord } from '../programs/file-losses.js';
 import { isGitCommand } from '../programs/git.js';
 import {
@@ -182,28 +182,6 @@ const HAS_PATTERN = /(^|[^\\])[*?[]/;
 
 /** A pattern without its escapes. */
 const removeEscapes = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
-
-/** A class in brackets, or one sign, which may be escaped. */
-const PART_SIGN = /\\(.)|\[(?:([!^])|(?![!^]))([^\]\\[]+)\]|./gsu;
-
-/**
- * One part of a path as signs for `fitsName`; null if it has brackets that are not understood, as
- * `[[:alpha:]]` and `[]a]`.
- */
-const partSigns = (part: string): readonly (string | RegExp)[] | null => {
-  try {
-    const signs = [...part.matchAll(PART_SIGN)].map(([all, escaped, not, set]) => {
-      if (escaped !== undefined)
-        return new RegExp(`^\\u{${escaped.codePointAt(0)?.toString(16)}}$`, 'u');
-      if (set === undefined) return all;
-      const excludes = not === undefined ? '' : '^';
-      return new RegExp(`^[${excludes}${set.replace(/[\\&^]/g, '\\$&')}]$`, 'su');
-    });
-    return signs.includes('[') ? null : signs;
-  } catch {
-    return null; // for example a range that goes backwards
-  }
-};
 
 /** How the shell expands patterns. */
 type GlobOptions = {
