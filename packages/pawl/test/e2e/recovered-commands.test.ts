@@ -32,7 +32,7 @@ import {
   untilItRuns,
   WAITING,
 } from './interrupted-command.js';
-import { expectCode, makeServed, type Place, readRecords, startPawl } from './pawl.js';
+import { expectCode, makeServed, type Place, readRecords, sessionOf, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Each row of the recovery table in docs/proof/reliability.md: the program is killed while a command runs, and resumed. */
@@ -454,4 +454,23 @@ test('they are set aside by another session in the folder, too', async (context)
   const result = resultOf(other, 1, 'c1');
   assert.match(result, /\.envrc is protected/);
   assert.deepEqual(plantedIn(place), [], result);
+});
+
+test('they are set aside as well if a session between has taken them over and has ended', async (context) => {
+  const plant = 'echo x >.envrc; for n in {1..100}; do [ ! -e .envrc ] || sleep 0.1; done';
+  const place = await interrupted(context, { command: `${WAITING}; ${plant}; ${plant}` });
+  const session = sessionOf(place);
+  const other = await makeServed(context, [
+    message(call('c1', 'bash', { command: 'touch x' })),
+    done,
+  ]);
+  const environment = { ...other.environment, XDG_STATE_HOME: place.state };
+  const shared = { ...other, workspace: place.workspace, state: place.state, environment };
+  expectCode(await startPawl(shared, ['-p', 'work']).ended, 0);
+  const running = startPawl(place, ['--resume', session, '-p', 'and now?', '--json']);
+  await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
+  touch(place, 'go');
+  expectCode(await running.ended, 0);
+  assert.equal(has(place, '.envrc'), false);
+  await until('nothing runs', () => processesOf(place).length === 0);
 });
