@@ -79,7 +79,10 @@ export type ProcessEnd =
   | {
       readonly kind: 'killed';
       readonly signal: string;
-      /** Of a command that an earlier process has started: the recorded reason. */
+      /**
+       * Why an earlier process has killed it. `lost`: nobody saw how it ended; the signal is a guess.
+       * Absent: this process saw it, or killed it.
+       */
       readonly why?: KillReason;
     }
   | { readonly kind: 'notStarted'; readonly why: string };
@@ -487,11 +490,7 @@ const launchedHow = (
   isKilled: boolean,
   isFound: boolean,
 ): ShellEnd['how'] => {
-  const killed = {
-    kind: 'killed',
-    signal: 'SIGKILL',
-    ...(isFound && !isKilled ? { why } : {}),
-  } as const;
+  const killed = { kind: 'killed', signal: 'SIGKILL', ...(isKilled ? {} : { why }) } as const;
   switch (how.kind) {
     case 'exited': {
       const wasKilled = isKilled || (isFound && why !== 'lost');

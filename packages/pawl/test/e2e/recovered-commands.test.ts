@@ -152,9 +152,19 @@ testAtALevel('launcher and program killed together: unknown, and said', async (c
   killLaunchers(place, 'killed');
   await running.ended;
   const ended = await resumed(place);
-  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
+  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[nobody saw how it ended/);
   assert.match(ended.stderr, /outcome unknown after a crash/);
-  assert.match(resultOf(place, 2, 'c2'), /^job-1: ended by SIGKILL/);
+  assert.match(resultOf(place, 2, 'c2'), /^job-1: ended, nobody saw how/);
+  await expectEnd(place, ended);
+});
+
+test('a launcher that its own command kills: nobody saw how that ended', async (context) => {
+  const leader = 'grep -q pawl-launcher /proc/$PPID/cmdline && ps -o pgid= $PPID';
+  const command = `kill -9 -- -$(${leader}); sleep 0.2; echo up >deployed; exit 0`;
+  const place = await makeServed(context, [message(call('c1', 'bash', { command })), done]);
+  const ended = await runInProcess(place, ['-p', 'work', '--sandbox', 'off']);
+  assert.ok(has(place, 'deployed'), 'control: it went on');
+  assert.match(resultIn(place), /\[nobody saw how it ended: check before you run it again\]/);
   await expectEnd(place, ended);
 });
 
