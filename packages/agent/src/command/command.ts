@@ -150,6 +150,8 @@ export class Command {
   readonly #source: CommandSource;
   readonly #createdAt = performance.now();
   #state: CommandState = { name: 'parked' };
+  /** Lines for the model about an attempt that started nothing. */
+  #notes: readonly string[] = [];
   /** What the caller wants. It may come before there is a process. */
   #wish: 'run' | 'stop' | 'kill' = 'run';
 
@@ -238,6 +240,7 @@ export class Command {
       );
     // `again`: the launcher has ended before it could start the command.
     this.#state = { name: 'parked' };
+    this.#notes = notes;
     return this.#run('direct');
   }
 
@@ -292,7 +295,7 @@ export class Command {
     const durationMs = isFound
       ? Math.max(0, (endedAt ?? sinceBoot()) - startedAt)
       : performance.now() - this.#createdAt;
-    return { how, leftovers, notes, durationMs };
+    return { how, leftovers, notes: [...this.#notes, ...notes], durationMs };
   }
 }
 
