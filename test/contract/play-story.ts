@@ -112,6 +112,9 @@ export type Played = {
   readonly last: { readonly seq: number; readonly state: State };
 };
 
+/** A model with a price: of a free one the runtime knows what a broken reply costs. */
+const PRICES = { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 };
+
 /** Plays the story in a session of its own, closes it, and returns what its journal holds. */
 export const playStory = async (
   story: Story,
@@ -120,7 +123,7 @@ export const playStory = async (
 ): Promise<Played> => {
   const { replies, facts, hooks = null, settings, stoppingPolicy = null } = story;
   const userHooks = story.userHooks?.() ?? null;
-  const script = { replies, ...(facts === undefined ? {} : { facts }) };
+  const script = { replies, facts: { prices: PRICES, ...facts } };
   const model = scriptedModel(script, { id: MODEL_ID });
   const { runtime, stop } = await make({
     model,

@@ -61,6 +61,11 @@ const KNOWN: readonly Known[] = [
     fingerprint: 'bd5ea2314ec5d22d',
     why: 'what git may move is no fact for the calls behind it: they may need an answer',
   },
+  {
+    version: 4,
+    fingerprint: 'bd5ea2314ec5d22d',
+    why: 'a sum of dollars says that it is a lower bound; the id of a refused request is closed',
+  },
 ];
 const KNOWN_ASK: readonly Known[] = [
   { version: 1, fingerprint: 'bbe068f59be861fc', why: 'the first version' },
@@ -69,6 +74,11 @@ const KNOWN_ASK: readonly Known[] = [
     version: 2,
     fingerprint: '572ebd528eafdbf9',
     why: 'a run that goes on after its answer has its time limit again',
+  },
+  {
+    version: 3,
+    fingerprint: '572ebd528eafdbf9',
+    why: 'without a limit a sum says that it lacks what a call that broke off cost',
   },
 ];
 

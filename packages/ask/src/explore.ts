@@ -10,6 +10,7 @@
  */
 
 import {
+  asUsage,
   type Limit,
   type Remaining,
   sumUsage,
@@ -212,11 +213,7 @@ const begin = async (
   return { run, lostUsage };
 };
 
-const getUsage = (tree: Tree): Usage => {
-  const { unpriced, costUsd: pricedUsd, ...tokens } = spentBy(tree);
-  // no price is known at all, so the cost is not known either
-  return { ...tokens, costUsd: unpriced > 0 && pricedUsd === 0 ? null : countedUsd(tree) };
-};
+const getUsage = (tree: Tree): Usage => asUsage(spentBy(tree), countedUsd(tree));
 
 const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
   const without = (status: 'failed' | 'cancelled', why: string, partial: string): ToolOutcome => {

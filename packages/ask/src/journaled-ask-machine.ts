@@ -31,7 +31,7 @@ const collectPast: NonNullable<JournaledMachine<AskTypes>['collectPast']> = () =
  * To be raised when the machine computes other states from the same events. Runs of an earlier
  * version go on, also where their recorded hashes differ.
  */
-export const ASK_VERSION = 2;
+export const ASK_VERSION = 3;
 
 /** Objects with a longer serialization are represented by their hash. */
 const HASH_FROM = 512;

@@ -50,7 +50,7 @@ const check = (tree: Tree, event: unknown): 'refused' | 'taken' => {
   }
   JSON.stringify(taken.state);
   for (const { spent } of Object.values(taken.state.ledger.accounts))
-    for (const number of Object.values({ ...spent, estimated: 0 }))
+    for (const number of Object.values({ ...spent, estimated: 0, atLeast: 0 }))
       assert.ok(Number.isFinite(number) && number >= 0);
   return 'taken';
 };

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { countCases, SEED } from '../../../test/tier.js';
-import { piecesOf } from '../src/tree/tree-state.js';
+import type { TreeEvent } from '../src/run/event.js';
+import { piecesOf, spentBy } from '../src/tree/tree-state.js';
 import * as g from './given.js';
 import { lastOf, running, state, type Walker } from './walker.js';
 
@@ -36,6 +37,25 @@ test('all ancestors pay for a failed, an aborted and a killed call', () => {
   assert.equal(spent(walker)?.toFixed(2), '0.15');
   walker.send(g.says('late', { who: 'n0.c1.1.1.c1.1.2', requestId: two, costUsd: 0.08 }));
   assert.equal(spent(walker)?.toFixed(2), '0.15', 'once');
+});
+
+test('without a limit in dollars a call of unknown cost makes the sum a lower bound', () => {
+  const unlimited = { limits: { usd: 0, tokens: 0, timeMs: 0 } };
+  const isBound = (...given: readonly g.Given[]): boolean => {
+    const walker = running(unlimited);
+    walker.send(g.prints('x'), ...given);
+    return spentBy(walker.tree()).atLeast ?? false;
+  };
+  const free: g.Given = (tree) => {
+    const failed = g.eventOf(g.fails({ kind: 'unreachable', costUsd: 0 }), tree);
+    return { ...failed, outputUsd: 0 } as TreeEvent;
+  };
+  assert.ok(isBound(g.fails({ kind: 'unreachable' })));
+  assert.ok(isBound(g.fails({ kind: 'unreachable', costUsd: 0.01 })), 'a part is known');
+  assert.ok(isBound(g.resumed()), 'it was open at a crash');
+  assert.ok(!isBound(g.fails()), 'it was refused');
+  assert.ok(!isBound(free));
+  assert.ok(!isBound(g.says('x', { costUsd: 0.01 })));
 });
 
 test('a child gets no more than its parent has left, whatever its own limit is', () => {

@@ -280,7 +280,7 @@ class MeteredRequests {
       });
     const { granted, spending } = asked.value;
     if (granted === null) return yield refused(refusal(key, spending, least));
-    const { inputTokens, outputTokens } = worstCaseWithin(granted, wish);
+    const { inputTokens, outputTokens, outputUsd } = worstCaseWithin(granted, wish);
     // without a word of what it cost, it counts as the most that it can have cost
     let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
     try {
@@ -288,12 +288,14 @@ class MeteredRequests {
       const bounded = { ...request, outputTokensMax: outputTokens };
       for await (const piece of signal.aborted ? [] : this.#model.stream(bounded, signal)) {
         if (piece.type === 'completed' || piece.type === 'failed') {
-          const cost = this.#costIn(piece, isAnswered);
-          usd = cost ?? granted;
-          if (piece.usage !== null) {
-            tokens = totalTokens(piece.usage);
-            this.#count(text, piece.usage);
-          } else if (cost !== null) tokens = 0;
+          const known = this.#costIn(piece, isAnswered);
+          // a reply that broke off may have been as long as it might be
+          const isPart = piece.type === 'failed' && piece.usage !== null;
+          if (known !== null) {
+            usd = isPart ? Math.min(granted, known.usd + outputUsd) : known.usd;
+            tokens = known.tokens + (isPart ? outputTokens : 0);
+          }
+          if (piece.type === 'completed' && piece.usage !== null) this.#count(text, piece.usage);
         } else isAnswered = true;
         yield piece;
       }
@@ -304,15 +306,20 @@ class MeteredRequests {
     }
   }
 
-  /** Dollars; null: nobody can say, so it counts as what was set aside. */
+  /** What it reports; null: nobody can say, so it counts as what was set aside. */
   #costIn(
     piece: Extract<ModelPiece, { readonly type: 'completed' | 'failed' }>,
     isAnswered: boolean,
-  ): number | null {
-    if (piece.usage !== null) return priceUsage(piece.usage, this.#model.facts.prices).costUsd ?? 0;
+  ): { readonly usd: number; readonly tokens: number } | null {
+    const { usage } = piece;
+    if (usage !== null) {
+      const { costUsd } = priceUsage(usage, this.#model.facts.prices);
+      return { usd: costUsd ?? 0, tokens: totalTokens(usage) };
+    }
     if (piece.type === 'completed') return null;
     const { error } = piece;
-    return costsNothing(isAnswered ? { error, firstPieceAt: 0 } : { error }) ? 0 : null;
+    const isFree = costsNothing(isAnswered ? { error, firstPieceAt: 0 } : { error });
+    return isFree ? { usd: 0, tokens: 0 } : null;
   }
 
   #count(text: string, usage: TokenUsage): void {

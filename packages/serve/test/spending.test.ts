@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { type Script, scriptedModel } from '@pawl/agent/models/scripted-model';
-import type { ModelPiece, ModelRequest } from '@pawl/agent/ports/model';
+import type { Model, ModelPiece, ModelRequest } from '@pawl/agent/ports/model';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import type { ServeKey } from '../src/keys.js';
 import {
@@ -87,6 +87,26 @@ test('what a request has cost is what counts, and without a word of it all that 
     assert.equal(spending.reservedUsd, 0, name);
     assert.ok(Math.abs(spending.tokens - tokens) < 100, `${name}: ${spending.tokens} tokens`);
   }
+});
+
+test('a reply that breaks off after a part of its usage counts as long as it might be', async (context) => {
+  const folder = path.join(temporaryFolder(context, 'spending'), 'spent');
+  const key = limited({ usd: 1 });
+  const begun = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const error = { kind: 'unreachable', message: '', retryable: true, retryAfterMs: null } as const;
+  const cancelled: Model = {
+    ...scriptedModel(answers, { id: 'script/one' }),
+    async *stream() {
+      yield { type: 'text', text: 'x'.repeat(4_000) };
+      yield { type: 'failed', error, usage: begun };
+    },
+  };
+  const meter = { store: fileSpending(folder), key: async () => key, now: () => DAY_MS };
+  await lastPiece(meteredModel(cancelled, meter).stream(asking, new AbortController().signal));
+  const asked: DayCharge = { kind: 'settle', day: '1970-01-02', reserved: 0, usd: 0, tokens: 0 };
+  const { spending } = await fileSpending(folder).charge('one', asked);
+  assert.ok(Math.abs(spending.usd - 0.01) < 1e-4, `${spending.usd} dollars`);
+  assert.ok(Math.abs(spending.tokens - 1_011) < 10, `${spending.tokens} tokens`);
 });
 
 test('what was set aside stays spent when the process is killed', async (context) => {

@@ -10,6 +10,7 @@
 
 import type { HookPhase } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
 import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
 import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
@@ -29,6 +30,7 @@ import {
   fitWords,
   formatCost,
   formatSeconds,
+  formatSpent,
   formatTokens,
   HIDE_CURSOR,
   insertRows,
@@ -827,7 +829,8 @@ const settingsParts = (state: State): readonly Setting[] => {
   const { settings, contextTokens } = state.session;
   const { preset, model, effort = 'auto', windowTokens } = settings;
   const share = Math.round((100 * contextTokens) / Math.max(1, windowTokens));
-  const spent = formatCost(knownCostUsd(state));
+  const usage = toldUsage(state);
+  const spent = formatSpent(knownCostUsd(usage), usage);
   const parts: readonly Setting[] = [
     {
       text: makeSafe(preset ?? ''),

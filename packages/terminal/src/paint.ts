@@ -8,7 +8,7 @@
  * sequences to it.
  */
 
-import { moneyText, tokensText } from '@pawl/agent/machine/settings';
+import { moneyText, tokensText, type UsageTotals } from '@pawl/agent/machine/settings';
 import { durationText, secondsText } from '@pawl/agent/platform/clock';
 import { localTime } from '@pawl/agent/platform/text';
 import { eastAsianWidth } from 'get-east-asian-width';
@@ -167,9 +167,19 @@ export const paintDiff = (look: Look, diff: string): readonly Safe[] =>
 
 export const formatCost = (costUsd: number | null): Safe => makeSafe(moneyText(costUsd, 'cents'));
 
-/** A lower bound, in parts of a cent: a call has not reported all that it cost. */
-export const formatCostAtLeast = (costUsd: number | null): Safe =>
-  makeSafe(`${costUsd === null ? '' : 'at least '}${moneyText(costUsd)}`);
+/**
+ * Dollars that were spent, as exactly as they are known: estimates count as the most that they can
+ * cost, and a call that broke off may have cost more than it reported.
+ */
+export const formatSpent = (
+  costUsd: number | null,
+  { estimated, atLeast }: Pick<UsageTotals, 'estimated' | 'atLeast'>,
+): Safe => {
+  const isAtMost = estimated !== undefined;
+  if (costUsd === null || (!isAtMost && !atLeast)) return formatCost(costUsd);
+  const bound = !atLeast ? 'at most' : isAtMost ? 'about' : 'at least';
+  return makeSafe(`${bound} ${moneyText(costUsd)}`);
+};
 
 export const formatTokens = (count: number): Safe => makeSafe(tokensText(count));
 

@@ -11,8 +11,9 @@
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind, QueuedInput } from '@pawl/agent/machine/event';
-import { totalTokens } from '@pawl/agent/machine/settings';
-import { isBusy, isIgnored, type State, turnRuns } from '@pawl/agent/machine/state';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { totalTokens, type UsageTotals, usageSince } from '@pawl/agent/machine/settings';
+import { isBusy, isIgnored, knownCostUsd, type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
@@ -21,8 +22,8 @@ import { clearPart, createBlocks, renderMarkdown } from './markdown.js';
 import {
   cutLine,
   fitWords,
-  formatCost,
   formatSeconds,
+  formatSpent,
   formatTokens,
   harmless,
   type Look,
@@ -261,12 +262,10 @@ export class Transcript {
     if (event.type !== 'CompactionCompleted') return;
     const [was, is] = [before.session, state.session];
     const tokens = safe`${formatTokens(was.contextTokens)} tokens became ${formatTokens(is.contextTokens)}`;
-    // `unpriced` counts the model calls with an unknown price.
-    const price =
-      is.usage.unpriced > was.usage.unpriced ? null : is.usage.costUsd - was.usage.costUsd;
-    const atMost = is.usage.estimated === undefined ? safe`` : safe`at most `;
+    const used = usageSince(was.usage, is.usage);
+    const price = knownCostUsd(used);
     const cost =
-      price === null ? safe`its price is unknown` : safe`it cost ${atMost}${formatCost(price)}`;
+      price === null ? safe`its price is unknown` : safe`it cost ${formatSpent(price, used)}`;
     this.#putNote('dim', '·', safe`${tokens} · ${cost}`);
   }
 
@@ -721,14 +720,11 @@ type TurnSummaries = {
 /** States that lead from a turn to its end. */
 const ENDS: readonly string[] = ['EndOfTurn', 'Cancelled', 'BudgetExceeded', 'Failed'];
 
-/** A turn's number, and what was used before it. */
+/** A turn's number, and what was used before it: null if its beginning is not known. */
 type TurnStart = {
   readonly turn: number;
   readonly at: number;
-  /** null if the beginning of the turn is not known. */
-  readonly tokens: number | null;
-  /** null also if the price of a call is unknown. */
-  readonly costUsd: number | null;
+  readonly usage: UsageTotals | null;
 };
 
 const createTurnSummaries = (): TurnSummaries => {
@@ -739,9 +735,9 @@ const createTurnSummaries = (): TurnSummaries => {
   let waitedMs = 0;
   return {
     startFrom(state, turnStart) {
-      const spent = turnStart === null && turnRuns(state) ? UNKNOWN_SPENT : {};
-      const before = turnStart === null ? spent : spentIn(turnStart);
-      start = { ...turnStartIn(state), ...before };
+      const isUnknown = turnStart === null && turnRuns(state);
+      const usage = isUnknown ? null : (turnStart ?? state).session.usage;
+      start = { ...turnStartIn(state), usage };
     },
     see(stepped) {
       const { event, path, state } = stepped;
@@ -765,35 +761,25 @@ const createTurnSummaries = (): TurnSummaries => {
   };
 };
 
-const UNKNOWN_SPENT = { tokens: null, costUsd: null } as const;
-
-const spentIn = ({ session: { usage } }: State): Pick<TurnStart, 'tokens' | 'costUsd'> => ({
-  tokens: totalTokens(usage),
-  costUsd: usage.unpriced > 0 ? null : usage.costUsd,
-});
-
 const turnStartIn = (state: State): TurnStart => ({
   turn: state.session.counters.turn,
   at: state.session.turn.startedAt,
-  ...spentIn(state),
+  usage: state.session.usage,
 });
 
 /** `waitedMs`: how long nothing ran because the user was asked. */
-const turnSummary = (
-  start: TurnStart,
-  { event, state: { session } }: Stepped,
-  waitedMs: number,
-): Safe => {
-  const { usage } = session;
-  const [about, atMost] = usage.estimated ? [safe`about `, safe`at most `] : [safe``, safe``];
-  const tokens = start.tokens === null ? 0 : totalTokens(usage) - start.tokens;
-  // 0 if a price is unknown: the line then names no cost
-  const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
+const turnSummary = (start: TurnStart, { event, state }: Stepped, waitedMs: number): Safe => {
+  // without a known beginning nothing is told of the turn
+  const used = usageSince(start.usage ?? toldUsage(state), toldUsage(state));
+  const about = used.estimated ? safe`about ` : safe``;
+  const tokens = totalTokens(used);
+  // where the price of a call is unknown, the line names no cost
+  const costUsd = state.session.usage.unpriced > 0 ? 0 : used.costUsd;
   const parts = [
     formatSeconds(event.at - start.at - waitedMs),
     waitedMs < WAIT_MS_MIN ? safe`` : safe`${formatSeconds(waitedMs)} for your answers`,
     tokens > 0 ? safe`${about}${formatTokens(tokens)} tokens` : safe``,
-    costUsd > 0 ? safe`${atMost}${formatCost(costUsd)}` : safe``,
+    costUsd > 0 ? formatSpent(costUsd, used) : safe``,
   ].filter((part) => part !== '');
   return safe`─── ${joinSafe(parts, safe` · `)} ───`;
 };

@@ -64,7 +64,7 @@ import {
 import { addUsage, noStreaks, spendingId, timerFrom } from './moves/budget.js';
 import { newCallingLlm } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
-import { nothingSpent, type Usage } from './settings.js';
+import { nothingSpent, type Usage, type UsageCoverage } from './settings.js';
 import { jsonObjectShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';
 
@@ -262,10 +262,10 @@ class SessionFromEvents {
         return;
       case 'LlmFailed':
         if (!this.#isCancelled) this.#partial = ''; // what came before a cancel stays
-        this.#countUsage(event.requestId, event.usage);
+        this.#countUsage(event.requestId, event.usage, event.coverage ?? 'partial');
         return;
       case 'HookCompleted':
-        this.#countUsage(event.hookId, event.usage);
+        this.#countUsage(event.hookId, event.usage, event.coverage);
         if (event.note.trim() !== '' && this.#conversation.open !== null)
           this.#conversation = addTexts(this.#conversation, 'note', [event.note]);
         return;
@@ -274,10 +274,10 @@ class SessionFromEvents {
         this.#summarise(event.summary);
         return;
       case 'CompactionFailed':
-        this.#countUsage(event.compactionId, event.usage);
+        this.#countUsage(event.compactionId, event.usage, event.coverage ?? 'partial');
         return;
       case 'UsageReported':
-        this.#countUsage(event.usageId, event.usage);
+        this.#countUsage(event.usageId, event.usage, event.coverage ?? 'partial');
         return;
       default:
         this.#seeCall(event);
@@ -502,10 +502,11 @@ class SessionFromEvents {
   }
 
   /** Counts usage once per id. */
-  #countUsage(id: string, usage: Usage | null): void {
+  #countUsage(id: string, usage: Usage | null, coverage: UsageCoverage = 'whole'): void {
     if (usage === null || this.#counted.has(id)) return;
     this.#counted.add(id);
-    this.#usage = addUsage(this.#usage, usage);
+    const bound = coverage === 'partial' ? { atLeast: true } : {};
+    this.#usage = addUsage(this.#usage, { ...usage, ...bound });
   }
 }
 

@@ -237,6 +237,8 @@ export type LlmEvent =
         readonly requestId: string;
         readonly error: ModelError;
         readonly usage: Usage | null;
+        /** `whole` without usage: it cost nothing. Absent: more may have been used. */
+        readonly coverage?: 'whole';
         /**
          * Random share of the extra delay, 0 to 1, drawn by the runtime, since the machine is
          * deterministic.
@@ -335,8 +337,9 @@ export type HookEvent =
         readonly warning: string;
         /** False: the hook stops the turn. */
         readonly proceed: boolean;
-        /** Final usage of the phase; null means none. */
+        /** Final usage of the phase; null means none. `coverage`: a call of it broke off. */
         readonly usage: Usage | null;
+        readonly coverage?: 'partial';
         /** Files that the phase rewrote, for a resumed session. */
         readonly seen?: readonly SeenFile[];
       }
@@ -360,6 +363,8 @@ export type OtherEvent =
         readonly compactionId: string;
         readonly message: string;
         readonly usage: Usage | null;
+        /** `whole` without usage: it cost nothing. Absent: more may have been used. */
+        readonly coverage?: 'whole';
         readonly hooks?: HookVerdicts;
       }
     >

@@ -126,7 +126,7 @@ const initialSession = (settings: Settings): SessionData => ({
  * limits or texts in states change. A test compares the table and the shapes with it, and golden
  * journals of this version must lead to their states. Journals without a version are of version 1.
  */
-export const MACHINE_VERSION = 3;
+export const MACHINE_VERSION = 4;
 
 /*
  * ---- States as plain JSON ----

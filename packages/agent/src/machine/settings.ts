@@ -333,12 +333,20 @@ export type Usage = {
   /** Calls of a task whose price `costUsd` lacks. Absent: none. */
   readonly unpriced?: Count;
   readonly estimated?: Estimated;
+  /** A call of a task may have cost more than it has reported. */
+  readonly atLeast?: boolean;
 };
+
+/** How much of a call its usage covers: one that broke off may have used more than it reported. */
+export type UsageCoverage = 'whole' | 'partial';
 
 /** Models whose servers reported no usage: their tokens are estimates. Absent: none. */
 export type Estimated = readonly string[];
 
-/** Sums over the session. `unpriced` counts model calls with an unknown price. */
+/**
+ * Sums over the session. `unpriced` counts model calls with an unknown price. `atLeast`: a call
+ * that is over may have cost more than it has reported, so `costUsd` is a lower bound.
+ */
 export type UsageTotals = {
   readonly inputTokens: NonNegative;
   readonly outputTokens: NonNegative;
@@ -347,6 +355,7 @@ export type UsageTotals = {
   readonly costUsd: NonNegative;
   readonly unpriced: Count;
   readonly estimated?: Estimated;
+  readonly atLeast?: boolean;
 };
 
 /** No tokens, and nothing to pay. */
@@ -361,6 +370,7 @@ export const noUsage = {
 /** The same as a sum. */
 export const nothingSpent: UsageTotals = { ...noUsage, unpriced: 0 };
 
+type MayBeBound = { readonly atLeast?: boolean };
 type MayBeEstimated = { readonly estimated?: Estimated };
 
 /** The estimated models of two usages together, as a field; none if there are none. */
@@ -389,14 +399,31 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
           one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
         ...joinUnpriced(one, other),
         ...joinEstimated(one, other),
+        ...joinBounds(one, other),
       };
+
+/** A sum is a lower bound if one of its parts is. */
+export const joinBounds = (one: MayBeBound, other: MayBeBound): MayBeBound =>
+  one.atLeast || other.atLeast ? { atLeast: true } : {};
 
 const joinUnpriced = (one: Usage, other: Usage): Pick<Usage, 'unpriced'> => {
   const unpriced = (one.unpriced ?? 0) + (other.unpriced ?? 0);
   return unpriced === 0 ? {} : { unpriced };
 };
 
-/** What was added to a sum since it was `before`. `estimated` is that of the whole sum. */
+/**
+ * The sums of a task as the usage of the call that ran it, with its dollars so far. A sum that
+ * lacks calls without a price still counts; one that has no price at all is unknown.
+ */
+export const asUsage = ({ unpriced, ...usage }: UsageTotals, costUsd: number): Usage => {
+  if (unpriced === 0) return { ...usage, costUsd };
+  return costUsd === 0 ? { ...usage, costUsd: null } : { ...usage, costUsd, unpriced };
+};
+
+/**
+ * What was added to a sum since it was `before`. `estimated` is that of the whole sum; `atLeast`
+ * only if the sum was exact before.
+ */
 export const usageSince = (before: UsageTotals, now: UsageTotals): UsageTotals => ({
   inputTokens: now.inputTokens - before.inputTokens,
   outputTokens: now.outputTokens - before.outputTokens,
@@ -405,6 +432,7 @@ export const usageSince = (before: UsageTotals, now: UsageTotals): UsageTotals =
   costUsd: now.costUsd - before.costUsd,
   unpriced: now.unpriced - before.unpriced,
   ...joinEstimated({}, now),
+  ...(now.atLeast && !before.atLeast ? { atLeast: true } : {}),
 });
 
 // ---- Figures as people read them ----

@@ -261,6 +261,7 @@ export const usageShape = object<Usage>({
   costUsd: nullable(amount),
   unpriced: optional(count),
   estimated: optional(estimatedShape),
+  atLeast: optional(bool),
 });
 const shownLinesShape = object<ShownLines>({ by: text, first: count, last: optional(count) });
 const seenFileShape = object<SeenFile>({
@@ -505,6 +506,7 @@ const usageTotalsShape = object<UsageTotals>({
   costUsd: amount,
   unpriced: count,
   estimated: optional(estimatedShape),
+  atLeast: optional(bool),
 });
 const endedStatusShape = oneOf<EndedStatus>({
   ok: 1,
@@ -599,6 +601,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     requestId: text,
     error: modelErrorShape,
     usage: nullable(usageShape),
+    coverage: optional(oneOf({ whole: 1 })),
     jitter: share,
     firstPieceAt: optional(finite),
   },
@@ -635,6 +638,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     warning: text,
     proceed: bool,
     usage: nullable(usageShape),
+    coverage: optional(oneOf({ partial: 1 })),
     seen: optional(list(seenFileShape)),
   },
   HookFailed: { at: finite, hookId: text, message: text },
@@ -651,6 +655,7 @@ export const eventShape = variant<Event, 'type'>('type', {
     compactionId: text,
     message: text,
     usage: nullable(usageShape),
+    coverage: optional(oneOf({ whole: 1 })),
     hooks: optional(hookVerdictsShape),
   },
   UsageReported: {

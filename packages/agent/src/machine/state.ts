@@ -376,9 +376,9 @@ export const isIgnored = ({ event, actions, path, diagnostics }: ObservedStep): 
 export const isBusy = (state: State): boolean =>
   turnRuns(state) || state.name === 'Compacting' || state.name === 'Rewinding';
 
-/** Dollars spent; null if the price of a call is unknown. */
-export const knownCostUsd = (state: State): number | null =>
-  state.session.usage.unpriced > 0 ? null : state.session.usage.costUsd;
+/** Dollars spent, at least; null if the price of a call is unknown. */
+export const knownCostUsd = ({ unpriced, costUsd }: UsageTotals): number | null =>
+  unpriced > 0 ? null : costUsd;
 
 // ---- Results of moves ----
 

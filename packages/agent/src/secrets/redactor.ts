@@ -1,13 +1,17 @@
 /**
- * Secrets: finds their values in variables, and replaces them in the output of tools.
+ * All that keeps the secrets of environment variables away from the model and from commands.
  *
- * 1. Without secrets, texts pass unchanged and nothing is searched.
- * 2. A streamed text is passed on only up to where a secret may begin.
- * 3. The placeholder names the variable, or the place in the settings: `[secret:$NAME]`.
+ * | part | question | uses |
+ * |---|---|---|
+ * | `createRedactor` | which secrets does this text hold? It replaces them | the next three |
+ * | search for many texts | where does one of many texts stand? Knows nothing of secrets | |
+ * | forms of a secret | how may a value appear in a text? Escaped, encoded, alone | |
+ * | variables that hold secrets | which variables are secret, by name or by value? | |
+ * | `hideEnvironment` | what do other processes see of our environment? | the last of the three |
  *
- * From top to bottom: the redactor; the search for many texts at once; the forms in which a secret
- * appears; which variables hold secrets; and `hideEnvironment`, which removes them from the
- * environment that other processes can read.
+ * The redactor: without secrets, texts pass unchanged and nothing is searched. A streamed text is
+ * passed on only up to where a secret may begin. The placeholder names the variable, or the place
+ * in the settings: `[secret:$NAME]`.
  */
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';

@@ -22,7 +22,7 @@ import type { Action } from '../machine/action.js';
 import type { SeenFile } from '../machine/call.js';
 import type { HookEffect } from '../machine/event.js';
 import { hasMoneyLimit, sessionLimit } from '../machine/moves/budget.js';
-import { sumUsage, type Usage } from '../machine/settings.js';
+import { noUsage, sumUsage, type Usage, type UsageCoverage } from '../machine/settings.js';
 import type { SessionData } from '../machine/state.js';
 import { type Attempt, attempt, attemptNow } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
@@ -34,8 +34,11 @@ import type { Post } from './loop.js';
 import {
   admitRequest,
   type OpenRequest,
+  postUsage,
+  type Reported,
   readStream,
   replyText,
+  reportedBy,
   UNKNOWN_USAGE,
 } from './model-call.js';
 import { redactReport } from './result-text.js';
@@ -163,18 +166,17 @@ export class HookRuns {
     // The machine counts one report of a phase. Under a limit in dollars an unknown cost counts as
     // the most that the phase's requests can cost (`settledUsage` in budget.ts).
     await (run.isOver ? silent : waitAtMost(this.#equipment.clock, graceMs, silent));
-    this.#report(run, ran, run.sideRequests.usage);
+    this.#report(run, ran, run.sideRequests.reported);
   }
 
   /**
    * Posts the one event that ends the phase, or only the usage of a phase that the machine has
    * abandoned.
    */
-  #report(run: PhaseRun, ran: Attempt<HookReport>, usage: Usage | null): void {
+  #report(run: PhaseRun, ran: Attempt<HookReport>, { usage, coverage }: Reported): void {
     const { hookId } = run.action;
     const completed = !run.isOver && ran.kind === 'done';
-    if (!completed && usage !== null)
-      this.#session.post({ type: 'UsageReported', usageId: hookId, usage });
+    if (!completed && usage !== null) postUsage(this.#session.post, hookId, { usage, coverage });
     if (run.isOver) return;
     run.isOver = true;
     this.#runs.delete(hookId);
@@ -185,7 +187,8 @@ export class HookRuns {
     this.#batch.reports.push(ran.value);
     const seen = [...run.seen.values()];
     const memory = seen.length === 0 ? {} : { seen };
-    this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, usage, ...memory });
+    const part = coverage === 'partial' ? { coverage } : {};
+    this.#session.post({ type: 'HookCompleted', hookId, ...ran.value, usage, ...part, ...memory });
   }
 
   async #createContext(run: PhaseRun): Promise<HookContext> {
@@ -269,8 +272,9 @@ class SideRequests {
   readonly #session: SessionData;
   readonly #requests = new Set<OpenRequest>();
   #usage: Usage | null = null;
-  /** Requests of unknown usage, under a limit in dollars. */
+  /** Requests whose usage is unknown, and whether a part of one is. */
   #unknown = 0;
+  #coverage: UsageCoverage = 'whole';
   readonly #ended = new AbortController();
   readonly #hookId: string;
   readonly #post: Post;
@@ -299,9 +303,14 @@ class SideRequests {
     await Promise.all([...this.#requests].map(({ silent }) => silent));
   }
 
-  /** The usage that is known so far; null if nothing was used. */
-  get usage(): Usage | null {
-    return this.#unknown === 0 ? this.#usage : sumUsage(this.#usage, UNKNOWN_USAGE);
+  /**
+   * The usage that is known so far; null if nothing was used. Under a limit in dollars an unknown
+   * cost counts as the most that it can be.
+   */
+  get reported(): Reported {
+    if (this.#unknown === 0) return { usage: this.#usage, coverage: this.#coverage };
+    const unknown = hasMoneyLimit(this.#session) ? UNKNOWN_USAGE : noUsage;
+    return { usage: sumUsage(this.#usage, unknown), coverage: 'partial' };
   }
 
   async #ask(instructions: string, text: string): Promise<string | null> {
@@ -309,11 +318,12 @@ class SideRequests {
     const { clock } = this.#equipment;
     const model = this.#equipment.model(this.#session.settings.model);
     const { limits } = this.#session.settings;
-    // under a limit in dollars a request without usage is unknown until its usage comes late
+    // a request without usage is unknown until its usage comes late
     let counted: 'no' | 'asUnknown' | 'yes' = 'no';
-    const addUsage = (usage: Usage): void => {
+    const addUsage = (usage: Usage, coverage: UsageCoverage): void => {
       if (counted === 'asUnknown') this.#unknown -= 1;
       counted = 'yes';
+      if (coverage === 'partial') this.#coverage = coverage;
       this.#usage = sumUsage(this.#usage, usage);
     };
     // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
@@ -348,8 +358,9 @@ class SideRequests {
     const cancel = clock.after(TEXT_MS, reading.abort);
     const ending = await reading.ended;
     cancel();
-    if (ending.type !== 'aborted' && ending.usage !== null) addUsage(ending.usage);
-    else if (counted === 'no' && hasMoneyLimit(this.#session)) {
+    const { usage, coverage } = reportedBy(ending);
+    if (usage !== null) addUsage(usage, coverage);
+    else if (counted === 'no' && coverage === 'partial') {
       this.#unknown += 1; // until it comes late
       counted = 'asUnknown';
     }

@@ -25,7 +25,13 @@ import type {
   UserText,
 } from '../machine/message.js';
 import { OUTPUT_TOKENS_MIN } from '../machine/moves/budget.js';
-import { noUsage, type Settings, sumUsage, type Usage } from '../machine/settings.js';
+import {
+  noUsage,
+  type Settings,
+  sumUsage,
+  type Usage,
+  type UsageCoverage,
+} from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { firstCharacters } from '../platform/text.js';
@@ -38,9 +44,12 @@ import {
   effortOption,
   type OpenRequest,
   OpenRequests,
+  postUsage,
   type ReplyEnding,
+  type Reported,
   readStream,
   replyText,
+  reportedBy,
   UNKNOWN_USAGE,
 } from './model-call.js';
 import { withoutImages } from './request-pictures.js';
@@ -78,7 +87,8 @@ export class Compactions {
   }
 
   abort(compactionId: string): void {
-    this.#asking.delete(compactionId);
+    if (this.#asking.delete(compactionId))
+      postUsage(this.#session.post, compactionId, NOTHING_SENT);
     this.#waiting.get(compactionId)?.abort();
     this.#session.userHooks?.abort(compactionId);
     this.#requests.abort(compactionId);
@@ -99,7 +109,7 @@ export class Compactions {
     const verdicts = hooks.length === 0 ? {} : { hooks };
     const denial = findDenial(hooks);
     if (denial === null) this.#request(action, state, verdicts);
-    else this.#fail(compactionId, denial, null, verdicts);
+    else this.#fail(compactionId, denial, { ...NOTHING_SENT, usage: null }, verdicts);
   }
 
   #request(action: StartCompaction, state: State, verdicts: WithHooks): void {
@@ -109,7 +119,7 @@ export class Compactions {
         this.#fail(
           compactionId,
           `the summary could not be asked for: ${done.fault.message}`,
-          null,
+          NOTHING_KNOWN,
           verdicts,
         );
     });
@@ -119,10 +129,15 @@ export class Compactions {
   #fail(
     compactionId: string,
     message: string,
-    usage: Usage | null,
+    { usage, coverage }: Reported,
     verdicts: WithHooks = {},
   ): void {
-    this.#session.post({ type: 'CompactionFailed', compactionId, message, usage, ...verdicts });
+    const whole = coverage === 'whole' ? { coverage } : {};
+    this.#session.post({
+      ...{ type: 'CompactionFailed', compactionId, message, usage },
+      ...whole,
+      ...verdicts,
+    });
   }
 
   /**
@@ -140,12 +155,12 @@ export class Compactions {
     const written = await this.#write(compactionId, settings, model, waiting.signal, request);
     this.#waiting.delete(compactionId);
     if (written === null) return;
-    const { ending, usage } = written;
+    const { ending, reported } = written;
     if (ending.type === 'failed')
-      return this.#fail(compactionId, ending.error.message, usage, verdicts);
+      return this.#fail(compactionId, ending.error.message, reported, verdicts);
     const fault = summaryFault(ending);
     if (fault !== null)
-      return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
+      return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, reported, verdicts);
     const summary = appendPreserved(
       replyText(ending),
       request.replaced,
@@ -155,7 +170,7 @@ export class Compactions {
       type: 'CompactionCompleted',
       compactionId,
       summary,
-      usage: usage ?? UNKNOWN_USAGE,
+      usage: reported.usage ?? UNKNOWN_USAGE,
       ...verdicts,
     });
   }
@@ -189,9 +204,9 @@ export class Compactions {
     // The cost of the first request, once there is a second one.
     let spent: Usage | null = null;
     let isReported = false;
-    const report = (usage: Usage): void => {
+    const report = (usage: Usage, coverage: UsageCoverage): void => {
       isReported = true;
-      post({ type: 'UsageReported', usageId: compactionId, usage });
+      postUsage(post, compactionId, { usage, coverage });
     };
     const ask = (request: ModelRequest): OpenRequest =>
       readStream({
@@ -202,7 +217,7 @@ export class Compactions {
         silenceMs: settings.silenceMs,
         onPiece: () => undefined, // a summary is not shown while it is written
         estimates: settings.limits.tokens !== 'unlimited',
-        onLateUsage: (usage) => report(sumUsage(spent, usage)),
+        onLateUsage: (usage, coverage) => report(sumUsage(spent, usage), coverage),
       });
     const most = summaryTokensMax(model, settings.windowTokens);
     const little = { outputTokensMax: Math.min(SUMMARY_TOKENS, most) };
@@ -212,11 +227,7 @@ export class Compactions {
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
       if (request === null || signal.aborted) {
-        if (request !== null || spent !== null)
-          post({
-            ...{ type: 'UsageReported', usageId: compactionId, coverage: 'whole' },
-            usage: spent ?? noUsage,
-          });
+        if (request !== null || spent !== null) report(spent ?? noUsage, 'whole');
         return null;
       }
       const reading = ask(request);
@@ -230,11 +241,14 @@ export class Compactions {
       if (ending.type === 'aborted') {
         // An aborted second request may still report what both have cost. If it does not, the cost
         // of the first is reported here.
-        if (paid !== null) void reading.silent.then(() => (isReported ? undefined : report(paid)));
+        if (paid !== null)
+          void reading.silent.then(() => (isReported ? undefined : report(paid, 'partial')));
         return null;
       }
-      const { usage } = ending;
-      return { ending, usage: usage === null ? paid : sumUsage(spent, usage) };
+      const { usage, coverage } = reportedBy(ending);
+      const unreported = coverage === 'whole' ? spent : paid;
+      const sum = usage === null ? unreported : sumUsage(spent, usage);
+      return { ending, reported: { usage: sum, coverage } };
     }
     return null; // the second request always returns
   }
@@ -242,8 +256,12 @@ export class Compactions {
 
 type Written = {
   readonly ending: Exclude<ReplyEnding, { readonly type: 'aborted' }>;
-  readonly usage: Usage | null;
+  /** The usage of its one or two requests. */
+  readonly reported: Reported;
 };
+
+const NOTHING_SENT = { usage: noUsage, coverage: 'whole' } as const;
+const NOTHING_KNOWN = { usage: null, coverage: 'partial' } as const;
 
 /**
  * The usage of the first request and of a second one that reports none: its cost is unknown. Under

@@ -24,7 +24,13 @@ import {
   measuredId,
   OUTPUT_TOKENS_MIN,
 } from '../machine/moves/budget.js';
-import { noUsage, type Prices, type Settings, type Usage } from '../machine/settings.js';
+import {
+  noUsage,
+  type Prices,
+  type Settings,
+  type Usage,
+  type UsageCoverage,
+} from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner } from '../platform/clock.js';
@@ -175,7 +181,7 @@ export class ModelCalls {
       if (sent.kind === 'done') return;
       this.#preparing.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
-      this.#fail({ requestId }, failure('malformed', false, message));
+      this.#fail({ requestId }, { ...failure('malformed', false, message), coverage: 'whole' });
     });
     this.#requests.track(conversing);
   }
@@ -310,8 +316,8 @@ export class ModelCalls {
         joiner.add(deltaKey(piece), piece.text);
       },
       estimates: settings.limits.tokens !== 'unlimited',
-      onLateUsage: (usage) =>
-        this.#session.post({ type: 'UsageReported', usageId: requestId, usage }),
+      onLateUsage: (usage, coverage) =>
+        postUsage(this.#session.post, requestId, { usage, coverage }),
     });
     const ending = await this.#requests.follow(requestId, openRequest);
     if (ending.type === 'aborted') return joiner.drop();
@@ -321,15 +327,18 @@ export class ModelCalls {
     const completed = await attempt(() => this.#complete(replied, ending, model, settings));
     if (completed.kind === 'done') return;
     const message = `its reply could not be judged: ${completed.fault.message}`;
-    this.#fail(replied, { ...failure('malformed', false, message), usage: ending.usage });
+    const known = { usage: ending.usage, coverage: 'whole' } as const;
+    this.#fail(replied, { ...failure('malformed', false, message), ...known });
   }
 
   #fail(
     request: FirstPiece & { readonly requestId: string },
-    { error, usage }: Extract<ReplyEnding, { readonly type: 'failed' }>,
+    { error, usage, coverage }: FailedEnding,
   ): void {
     const jitter = this.#equipment.random();
-    this.#session.post({ type: 'LlmFailed', ...request, error, usage, jitter });
+    // that a refusal cost nothing is seen by its error
+    const whole = coverage === 'whole' && !costsNothing({ error, ...request }) ? { coverage } : {};
+    this.#session.post({ type: 'LlmFailed', ...request, error, usage, ...whole, jitter });
   }
 
   async #complete(
@@ -396,6 +405,7 @@ export class ModelCalls {
 }
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+type FailedEnding = Extract<ReplyEnding, { readonly type: 'failed' }>;
 /** When the first piece of a reply came; empty if none came. */
 export type FirstPiece = { readonly firstPieceAt?: number };
 
@@ -407,6 +417,17 @@ export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
   counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
 
 const hasImages = ({ parts }: Message): boolean => parts.some((part) => imageTokens(part) > 0);
+
+/** Usage that comes after the end of what has used it. */
+export const postUsage = (
+  post: Post,
+  usageId: string,
+  { usage, coverage }: { readonly usage: Usage; readonly coverage: UsageCoverage },
+): void =>
+  post({
+    ...{ type: 'UsageReported', usageId, usage },
+    ...(coverage === 'whole' ? { coverage } : {}),
+  });
 
 const deltaKey = (piece: Streamed): string =>
   piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
@@ -447,15 +468,24 @@ const isEmptyText = (part: Completed['parts'][number]): boolean =>
  * 4. A reply of more than REPLY_MAX characters fails as `malformed`.
  * 5. A whole reply has usage: if its server reports none, its tokens are estimated, and its cost is
  *    unknown. With `estimates` a broken reply has it, too, unless it cost nothing.
+ * 6. `coverage` says what is known of the cost of any other ending: `whole` without usage is none,
+ *    since it was refused, not sent, or free; `partial` without usage is unknown.
  */
 
 type EndingPiece<T extends ModelPiece['type']> = Extract<ModelPiece, { readonly type: T }>;
 
 export type ReplyEnding =
   | (Omit<EndingPiece<'completed'>, 'usage'> & { readonly usage: Usage })
-  | (Omit<EndingPiece<'failed'>, 'usage'> & { readonly usage: Usage | null })
+  | (Omit<EndingPiece<'failed'>, 'usage'> & Reported)
   | { readonly type: 'aborted' };
+/** What is known of the usage of a call that did not complete. */
+export type Reported = { readonly usage: Usage | null; readonly coverage: UsageCoverage };
 type Streamed = Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'toolCall' }>;
+
+export const reportedBy = (ending: ReplyEnding): Reported => {
+  if (ending.type === 'aborted') return { usage: null, coverage: 'partial' };
+  return ending.type === 'failed' ? ending : { usage: ending.usage, coverage: 'whole' };
+};
 
 export type OpenRequest = {
   readonly ended: Promise<ReplyEnding>;
@@ -477,7 +507,7 @@ type StreamParts = {
   /** Whether a limit in tokens counts broken replies, too. */
   readonly estimates: boolean;
   readonly onPiece: (piece: Streamed) => void;
-  readonly onLateUsage: (usage: Usage) => void;
+  readonly onLateUsage: (usage: Usage, coverage: UsageCoverage) => void;
 };
 
 /** Many times what any model writes in one reply. */
@@ -493,18 +523,15 @@ export const replyText = (reply: Completed): string =>
     .join('')
     .trim();
 
-const failure = (
-  kind: ModelError['kind'],
-  retryable: boolean,
-  message: string,
-): EndingPiece<'failed'> & { readonly usage: null } => ({
+const failure = (kind: ModelError['kind'], retryable: boolean, message: string): FailedEnding => ({
   type: 'failed',
   error: { kind, message, retryable, retryAfterMs: null },
   usage: null,
+  coverage: 'partial',
 });
 
 /** A request that was cancelled after its money was reserved: the reservation is released. */
-const UNSENT: EndingPiece<'failed'> & { readonly usage: null } = {
+const UNSENT: FailedEnding = {
   type: 'failed',
   error: {
     kind: 'unreachable',
@@ -514,6 +541,7 @@ const UNSENT: EndingPiece<'failed'> & { readonly usage: null } = {
     sent: 'no',
   },
   usage: null,
+  coverage: 'whole',
 };
 
 /** A timer for silence of the model. Each piece restarts it. */
@@ -566,9 +594,13 @@ const estimateUsage = ({ request }: StreamParts, reply: string, characters: numb
   };
 };
 
-/** Whether a failed call cost nothing; 0 stands for the time of its first piece. */
+/** Whether a failed call was refused or not sent; 0 stands for the time of its first piece. */
 const isFree = ({ error }: Pick<EndingPiece<'failed'>, 'error'>, characters: number): boolean =>
   costsNothing(characters === 0 ? { error } : { error, firstPieceAt: 0 });
+
+/** Whether nothing of the model has a price. */
+const isFreeModel = ({ facts: { prices } }: Model): boolean =>
+  prices !== null && Object.values(prices).every((price) => price === 0);
 
 /** Whether the call may have cost something without reporting usage. */
 const isUncounted = (ending: ReplyEnding, characters: number): boolean =>
@@ -588,12 +620,16 @@ const withUsage = (
     const estimate = estimateUsage(call, JSON.stringify(ending.parts), characters);
     return { ...ending, usage: { ...estimate, estimated: [id] } };
   }
-  const isEstimated = call.estimates && !isFree(ending, characters);
+  const costsNone = isFree(ending, characters);
+  const isEstimated = call.estimates && !costsNone;
   const estimate = isEstimated ? estimateUsage(call, '', characters) : null;
-  if (tokens === null) return { ...ending, usage: estimate };
+  const isWhole = tokens === null ? costsNone : isFreeModel(call.model);
+  const coverage = isWhole ? 'whole' : 'partial';
+  if (tokens === null) return { ...ending, usage: estimate, coverage };
   // the server's last count may lie before the end of the output
   const outputTokens = Math.max(tokens.outputTokens, estimate?.outputTokens ?? 0);
-  return { ...ending, usage: priceUsage({ ...tokens, outputTokens }, facts.prices) };
+  const usage = priceUsage({ ...tokens, outputTokens }, facts.prices);
+  return { ...ending, usage, coverage };
 };
 
 /** Starts the call. Deadlines, faults of the model and a missing ending become `failed`. */
@@ -606,9 +642,10 @@ export const readStream = (call: StreamParts): OpenRequest => {
   });
   const finish = (first: ReplyEnding): void => {
     if (ending !== null) return;
-    ending = first;
+    const isFree = first.type === 'failed' && first.usage === null && isFreeModel(call.model);
+    ending = isFree ? { ...first, coverage: 'whole' } : first;
     silence.stop();
-    resolveEnded(first);
+    resolveEnded(ending);
     if (first.type !== 'completed') abortion.abort();
   };
   const silence = watchSilence(call, (message) => finish(failure('timeout', true, message)));
@@ -618,8 +655,10 @@ export const readStream = (call: StreamParts): OpenRequest => {
     const isEnding = piece.type === 'completed' || piece.type === 'failed';
     if (isEnding && piece.usage !== null) isReported = true;
     if (ending !== null) {
-      if (isEnding && piece.usage !== null)
-        call.onLateUsage(priceUsage(piece.usage, call.model.facts.prices));
+      if (!isEnding || piece.usage === null) return;
+      const isWhole = piece.type === 'completed' || isFreeModel(call.model);
+      const usage = priceUsage(piece.usage, call.model.facts.prices);
+      call.onLateUsage(usage, isWhole ? 'whole' : 'partial');
       return;
     }
     silence.restart();
@@ -655,8 +694,10 @@ export const readStream = (call: StreamParts): OpenRequest => {
         ? failure('unreachable', true, `the reply of ${id} broke off`)
         : failure('malformed', false, `the connection to ${id} failed: ${received.fault.message}`),
     );
-    if (call.estimates && !isReported && ending !== null && isUncounted(ending, characters))
-      call.onLateUsage(estimateUsage(call, '', characters));
+    if (isReported || ending === null || !isUncounted(ending, characters)) return;
+    if (call.estimates) call.onLateUsage(estimateUsage(call, '', characters), 'partial');
+    else if (ending.type === 'aborted' && isFreeModel(call.model))
+      call.onLateUsage(noUsage, 'whole');
   });
   return { ended, silent, abort: () => finish({ type: 'aborted' }) };
 };

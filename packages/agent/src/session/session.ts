@@ -20,6 +20,7 @@ import { messagesOf } from '../machine/conversation.js';
 import type { Event, InputMode, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
 import type { Image } from '../machine/message.js';
+import { toldUsage } from '../machine/moves/budget.js';
 import type { PastFiles } from '../machine/seen-files.js';
 import {
   type Dimension,
@@ -707,8 +708,10 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   /**
-   * Settles the calls of an earlier process that had no outcome. Resolves when its other commands
-   * have ended.
+   * Settles what an earlier process of the session has left. Its calls without an outcome are
+   * recovered: if such a call runs, it is waited for (`waited`), and its outcome is posted later.
+   * Its other commands are taken over: jobs go on, the rest is ended, and then this resolves.
+   * `past`: what it knew of files.
    */
   #recover(resumed: State, past: PastFiles | undefined): Promise<void> {
     const running = runningCalls(this.#opened, resumed);
@@ -771,7 +774,10 @@ export type Turn = {
   readonly text: string;
   /** Why the turn ended: `endOfTurn`, `cancelled`, `budget`, `error`, … */
   readonly reason: TurnReason;
-  /** Tokens and cost since the prompt; the cost is null if the price of any call is unknown. */
+  /**
+   * Tokens and cost since the prompt; the cost is null if the price of any call is unknown.
+   * `atLeast`: it is a lower bound, since a call broke off.
+   */
   readonly usage: Usage;
   readonly state: State;
 };
@@ -812,7 +818,7 @@ const toTurn = (before: UsageTotals, state: State, unapproved: readonly Unapprov
       reason.kind === 'cancelled' && unapproved.length > 0
         ? { kind: 'cancelled', cause: 'approval', unapproved: [...unapproved] }
         : reason,
-    usage: usageBetween(before, state.session.usage),
+    usage: usageBetween(before, toldUsage(state)),
     state,
   };
 };

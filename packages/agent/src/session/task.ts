@@ -7,15 +7,16 @@
 
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
-import { reservedUsd } from '../machine/moves/budget.js';
+import { reservedUsd, toldUsage } from '../machine/moves/budget.js';
 import {
+  asUsage,
   type Limit,
   noLimits,
   type Remaining,
   type Settings,
   type Usage,
 } from '../machine/settings.js';
-import type { SessionData, State } from '../machine/state.js';
+import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import { callTitle } from '../policy/judged-call.js';
@@ -82,13 +83,12 @@ export type TaskInput = {
 /** A recovered task gets at least this long, whatever the clock says. */
 const LEFT_MS_MIN = 60_000;
 
-/** What the task has spent. Money set aside for a running request counts as spent. */
-const taskUsage = (session: SessionData): Usage => {
-  const { unpriced, ...usage } = session.usage;
-  const costUsd = usage.costUsd + reservedUsd(session);
-  if (unpriced === 0) return { ...usage, costUsd };
-  // a sum that lacks calls without a price still counts
-  return costUsd === 0 ? { ...usage, costUsd: null } : { ...usage, costUsd, unpriced };
+/** What the task has spent. Money set aside for requests of unknown cost counts as spent. */
+const taskUsage = (state: State): Usage => {
+  const { session } = state;
+  const reserved = reservedUsd(session);
+  const totals = reserved > 0 ? session.usage : toldUsage(state);
+  return asUsage(totals, totals.costUsd + reserved);
 };
 
 /** Text of the model's last message; empty if there is none, or if it asks for tools. */
@@ -107,7 +107,7 @@ const missingAnswerText = (state: State, answer: string): string => {
 };
 
 const taskOutcome = (state: State, sessionId: string, { signal }: ToolContext): ToolOutcome => {
-  const usage = taskUsage(state.session);
+  const usage = taskUsage(state);
   const answer = lastAnswer(state);
   const why = missingAnswerText(state, answer);
   const note = `[task ${sessionId}]`;

@@ -61,6 +61,24 @@ test('a task with a call of unknown price costs at least what is known', async (
   assert.equal(turn.usage.costUsd, null, 'never as exact');
 });
 
+test('a task with a call that broke off costs at least what is known', async (t) => {
+  const breaksOff: Answer = async function* () {
+    yield { type: 'text', text: 'It says' };
+  };
+  const rows: readonly (readonly [Answer[], boolean | undefined])[] = [
+    [[breaksOff, say('It says 42.')], true],
+    [[say('It says 42.')], undefined],
+  ];
+  for (const [answers, atLeast] of rows) {
+    const { model } = twoSided([callTools(startTask()), say('done')], answers);
+    const { session } = await open(t, { model });
+    const turn = await session.prompt('find out');
+    assert.equal(turn.text, 'done');
+    assert.equal(turn.state.session.usage.atLeast, atLeast);
+    assert.equal(turn.usage.atLeast, atLeast);
+  }
+});
+
 test('a task changes nothing, and nobody is asked for it', async (t) => {
   const { model, requests } = twoSided(
     [callTools(startTask()), say('done')],

@@ -51,6 +51,13 @@ const FROZEN: Readonly<Record<string, string>> = {
   'machine-3-hooks': '2c6081b76c94e39bd4f401965fa5abbc06a1a5271ea0c5f4823b16d0beab8bf3',
   'machine-3-mcp': '5129312a999572c53a8616a9f27c7da08a8a954026f505970782b0d1d1bd60b5',
   'machine-3-files-in-git': '7ca48e1655f41ef8aee078424eee94fb1baae9b1e6588f8e6049939a5948330c',
+  'machine-4': '104080ed690595e74a59acd83b0eb42dfadb896d9c5f71da22f112a3490d1cbe',
+  'machine-4-fork': '12f1e8dc9ae985f55a58b7ce0e121fb13e03819517c23b389d56f2463636403a',
+  'machine-4-crash-in-call': '4c586f2d9dd58c51081c76c6ec59b0466a65bd8a28d372c1ff29d7b789e24fe7',
+  'machine-4-crash-in-reply': 'd41191944bc37f9450824f366d3b54c878e51a1ec589ef2b265003d9f668fc5a',
+  'machine-4-hooks': '421f3758024352192c32b0000353db0d24b072b0844a698a64f8094f7aeee12c',
+  'machine-4-mcp': 'a4aaff7f64ab2c1ac38904d8d6808b4a4901b99151614269edcc95fa1fee98b3',
+  'machine-4-files-in-git': '3c29fecb13ef951115fc5a48243cf9a7ad741cabcdda5df5f91ce8410e5a3350',
 };
 
 test('golden journals are neither changed nor removed', () => {

@@ -476,6 +476,7 @@ test('what was spent is counted once for each id, whoever reports it', () => {
     cacheWriteTokens: 0,
     costUsd: 8,
     unpriced: 1,
+    atLeast: true,
   });
 });
 
@@ -804,9 +805,10 @@ test('a session ran until its last event, or until the settings of the next open
 /**
  * Traces in which a turn ends with a reply, and its conversation is another one after these events:
  * a limit ends a turn without an event of its own, a text typed meanwhile stands before a reply, a
- * late reply is stored, a result was shortened.
+ * late reply is stored, a result was shortened, a request that a crash cut off may have cost more.
  */
 const DIFFERENT: readonly string[] = [
+  'a-crash-and-its-recovery 31',
   'a-turn-ends-at-the-limit 7',
   'another-model-takes-over 15',
   'facts-that-come-too-late-during-a-call 26',

@@ -13,6 +13,7 @@ import {
   type Walker,
 } from '../../../../test/kit/agent/walker.js';
 import { messagesOf } from '../../src/machine/conversation.js';
+import type { State } from '../../src/machine/state.js';
 
 // Shutdown, and what is late after it. Any sequence of events: cases-random.test.ts.
 
@@ -20,20 +21,15 @@ const { edit, grep } = g;
 const asked = [u('hi'), a(use('1'), use('2'))];
 const INTERRUPTED = /interrupted while running.*effects unknown/i;
 
-const open = (walker: Walker): string => {
-  const { session, ...own } = walker.state();
-  const { epoch, ...rest } = session;
-  return JSON.stringify({ own, rest });
+/** All but the epoch, and whether a request that was cut off may have cost something. */
+const asText = ({ session, ...own }: State): string => {
+  const { epoch, usage, ...rest } = session;
+  const { atLeast, ...sums } = usage;
+  return JSON.stringify({ own: 'partial' in own ? { ...own, partial: '' } : own, rest, sums });
 };
-/** Resumed leaves everything but the epoch as it was. */
 const sameAsBefore = (walker: Walker): void => {
   const before = walker.steps().at(-2)?.state ?? assert.fail('no step before');
-  const { session, ...own } = before;
-  const { epoch, ...rest } = session;
-  assert.equal(
-    open(walker),
-    JSON.stringify({ own: 'partial' in own ? { ...own, partial: '' } : own, rest }),
-  );
+  assert.equal(asText(walker.state()), asText(before));
 };
 
 check([

@@ -141,7 +141,7 @@ test('step is total: whatever comes, it returns, and what it refuses changes not
 });
 
 const assertFinite = ({ session }: State): void => {
-  const { estimated: _, ...usage } = session.usage;
+  const { estimated: _, atLeast: __, ...usage } = session.usage;
   const { contextTokens, slices, turn, settings } = session;
   const limits = [...Object.values(settings.limits), ...Object.values(slices)];
   const numbers = [...Object.values(usage), contextTokens, turn.startedAt];

@@ -8,6 +8,7 @@ import type { Action } from '../../src/machine/action.js';
 import { type Conversation, messagesOf } from '../../src/machine/conversation.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { step } from '../../src/machine/machine.js';
+import { costsNothing } from '../../src/machine/moves/budget.js';
 import type { Usage } from '../../src/machine/settings.js';
 import type { State } from '../../src/machine/state.js';
 
@@ -101,6 +102,9 @@ test('usage-counts-once: usage counts once per id, whatever comes late or twice'
       }
       // a phase of the hooks that ended without usage used nothing: what comes later under its id is not its own
       if (event?.type === 'HookCompleted') open.delete(event.hookId);
+      // a request that was refused cost nothing
+      if (event?.type === 'LlmFailed' && event.usage === null && costsNothing(event))
+        open.delete(event.requestId);
       // a request that was held back was not sent
       const heldBack = path.some((edge) => edge.event === 'PolicyStopped' && edge.kind === 'go');
       if (event?.type === 'PolicyStopped' && heldBack) open.delete(event.requestId);

@@ -144,7 +144,7 @@ test('resume-calls: a call that spends and had begun keeps its money until its o
 
 test('limit-before-call: a request that has not said what it cost holds back no call that spends', () => {
   const walker = bring('C[u]', { autoRearm: 'off', limits: { usd: 1 } });
-  walker.send(g.fails(), g.retryNow, g.wants(explore('1')));
+  walker.send(g.fails({ kind: 'unreachable' }), g.retryNow, g.wants(explore('1')));
   assert.deepEqual(openIds(walker), ['req-1', 'batch-1/1']);
   const state = walker.state();
   assert.equal(state.name === 'ExecutingTools' && state.calls[0]?.status, 'starting');

@@ -5,10 +5,13 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { begun } from '../../../../test/kit/agent/random.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import type { Event, On } from '../../src/machine/event.js';
+import { agent } from '../../src/machine/machine.js';
 import {
   addUsage,
-  CostGaps,
   costsNothing,
+  countAbandoned,
+  countFailedCompaction,
+  countFailure,
   countHookUsage,
   countReported,
   countStale,
@@ -21,6 +24,7 @@ import {
   rearm,
   remainingIn,
   reserve,
+  reservedUsd,
   reserveForCalls,
   setLimit,
   settledUsage,
@@ -29,14 +33,17 @@ import {
   stopBeforeCall,
   stopUnpaid,
   surplusWarnings,
+  toldUsage,
   worstCaseWithin,
 } from '../../src/machine/moves/budget.js';
 import {
   type Dimension,
   type Limits,
+  noUsage,
   sumUsage,
   type Usage,
   type UsageTotals,
+  usageSince,
 } from '../../src/machine/settings.js';
 import {
   changeSession,
@@ -44,6 +51,7 @@ import {
   isIgnored,
   knownCostUsd,
   NOTHING_COUNTED,
+  type RestingState,
   type SessionData,
   type State,
 } from '../../src/machine/state.js';
@@ -104,21 +112,22 @@ test('usage is booked for an id that is open, and for no other', () => {
   assert.equal(countUsage(open, 'req-1', null), open);
 });
 
+const hookCompleted = {
+  type: 'HookCompleted',
+  at: g.NOW,
+  hookId: 'hook-9',
+  commits: [],
+  changedFiles: [],
+  dirty: false,
+  note: '',
+  warning: '',
+  proceed: true,
+  usage: null,
+} as const;
+
 test('where nothing is to be booked, nothing changes', () => {
   const before = session({}, { unaccounted: ['req-1'] });
-  const hook = {
-    type: 'HookCompleted',
-    at: g.NOW,
-    hookId: 'hook-9',
-    commits: [],
-    changedFiles: [],
-    dirty: false,
-    note: '',
-    warning: '',
-    proceed: true,
-    usage: null,
-  } as const;
-  assert.equal(countHookUsage(before, hook), before);
+  assert.equal(countHookUsage(before, hookCompleted), before);
   const outcome = { status: 'ok', text: '' } as const;
   const tool = {
     type: 'ToolCompleted',
@@ -129,7 +138,7 @@ test('where nothing is to be booked, nothing changes', () => {
   } as const;
   assert.equal(countToolUsage(before, tool), before);
   const state = waiting(before);
-  assert.equal(countStale(state, hook).state, state);
+  assert.equal(countStale(state, hookCompleted).state, state);
 });
 
 test('the rest of a session’s limits: nothing for a reached limit, unlimited for none', () => {
@@ -263,91 +272,141 @@ test('only an answer that refuses a request, or a request that was not sent, cos
   assert.ok(!fails({ sent: 'no' }, g.NOW));
 });
 
-test('a sum is one of at least so much, once a call that is over has not said all', () => {
-  const own = (open: readonly string[], limits: Partial<Limits> = { usd: 'unlimited' }) =>
-    session(limits, { unaccounted: open });
-  const isPartial = (event: Event, after: SessionData, before = own(['req-1'])): boolean => {
-    const gaps = new CostGaps();
-    gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: llm(before) });
-    assert.equal(gaps.exist, false, 'the request runs');
-    gaps.see({ event, state: waiting(after) });
-    return gaps.exist;
+/** A session without a limit in dollars, in which these ids are open. */
+const open = (...unaccounted: readonly string[]) => session({ usd: 'unlimited' }, { unaccounted });
+
+test('a call that reports a part of its usage makes the sum of dollars a lower bound', () => {
+  const isBound = (part: Partial<Usage>, before = open('req-1')) => {
+    const after = countUsage(before, 'req-1', { ...call, ...part }, 'partial');
+    return after.usage.atLeast ?? false;
   };
-  const failed = (usage: Usage | null, kind: 'unreachable' | 'rateLimited' = 'unreachable') =>
-    ({
-      type: 'LlmFailed',
-      at: g.NOW,
-      requestId: 'req-1',
-      usage,
-      jitter: 0,
-      error: { kind, message: '', retryable: true, retryAfterMs: null },
-    }) as const;
-  const resumed = { type: 'Resumed', at: g.NOW, epoch: 1 } as const;
-  assert.ok(isPartial(failed(null), own(['req-1'])));
-  assert.ok(isPartial(failed(call), own([])));
-  assert.ok(isPartial(resumed, own(['req-1'])));
-  assert.ok(isPartial({ type: 'CancelTurn', at: g.NOW }, own(['req-1'])));
-  assert.ok(!isPartial(failed(null, 'rateLimited'), own(['req-1'])), 'it was refused');
-  assert.ok(!isPartial(failed({ ...call, costUsd: 0 }), own([])), 'the model is free');
-  assert.ok(
-    !isPartial(failed(call), own([]), changeSession(spending(), { unaccounted: ['req-1'] })),
-    'its worst case counts',
+  assert.ok(isBound({}));
+  assert.ok(isBound({ ...noUsage }), 'the provider has said nothing yet');
+  assert.ok(!isBound({ costUsd: 0 }), 'the model is free');
+  assert.ok(!isBound({ costUsd: null }), 'the price is unknown, which is said');
+  assert.ok(!isBound({}, spending()), 'its worst case counts');
+  assert.ok(!isBound({}, open()), 'it was counted before');
+  assert.equal(countUsage(open('req-1'), 'req-1', call).usage.atLeast, undefined);
+  const later = countUsage(
+    countUsage(open('req-1', 'req-2'), 'req-1', call, 'partial'),
+    'req-2',
+    call,
   );
-  assert.ok(!isPartial(failed(null, 'rateLimited'), own(['hook-1'])));
+  assert.equal(later.usage.atLeast, true, 'it stays one');
 });
 
-test('what a step leaves open makes the sum one of at least so much', () => {
-  const open = (...unaccounted: readonly string[]) =>
-    session({ usd: 'unlimited' }, { unaccounted });
+test('a request that was refused is closed; one that broke off without usage may have cost', () => {
+  const failed = (kind: 'unreachable' | 'rateLimited') => {
+    const error = { kind, message: '', retryable: true, retryAfterMs: null };
+    const request = { requestId: 'req-1', usage: null, jitter: 0, error };
+    return countFailure(open('req-1'), { type: 'LlmFailed', at: g.NOW, ...request });
+  };
+  assert.deepEqual(failed('rateLimited').unaccounted, []);
+  assert.equal(toldUsage(waiting(failed('rateLimited'))).atLeast, undefined);
+  assert.equal(toldUsage(waiting(failed('unreachable'))).atLeast, true);
+});
+
+test('a call that cost nothing leaves no size of its request', () => {
+  const sent = { model: 'test/model', bytes: 12_000 };
+  const own = session(
+    {},
+    { unaccounted: ['req-1'], reserved: [{ ...reservation('req-1', 0.5), sent }], measured },
+  );
+  const closed = countUsage(own, 'req-1', noUsage, 'whole');
+  assert.deepEqual([closed.unaccounted, reservedUsd(closed), closed.measured], [[], 0, measured]);
+});
+
+test('a failed summary and a phase say themselves how much of their usage is known', () => {
+  const compaction = (coverage: { coverage?: 'whole' }) =>
+    countFailedCompaction(open('compaction-1'), {
+      ...{ type: 'CompactionFailed', at: g.NOW, compactionId: 'compaction-1', message: '' },
+      ...{ usage: call, ...coverage },
+    }).usage.atLeast;
+  assert.deepEqual([compaction({}), compaction({ coverage: 'whole' })], [true, undefined]);
+  const phase = (coverage: { coverage?: 'partial' }) =>
+    countHookUsage(open('hook-1'), {
+      ...hookCompleted,
+      ...{ hookId: 'hook-1', usage: call },
+      ...coverage,
+    }).usage.atLeast;
+  assert.deepEqual([phase({}), phase({ coverage: 'partial' })], [undefined, true]);
+});
+
+test('a spending call that ends without its usage may have cost', () => {
+  const ended = (status: 'ok' | 'lost', ran: 'no' | undefined, before = open('batch-1/1')) => {
+    const ended = { status, text: '', effect: 'none' } as const;
+    const outcome = ran === undefined ? ended : { ...ended, ran };
+    return countToolUsage(before, {
+      ...{ type: 'ToolCompleted', at: g.NOW, batchId: 'batch-1', callId: '1', outcome },
+    });
+  };
+  assert.equal(ended('lost', undefined).usage.atLeast, true);
+  assert.deepEqual(ended('lost', undefined).unaccounted, []);
+  assert.equal(ended('lost', 'no').usage.atLeast, undefined);
+  assert.equal(ended('ok', undefined).usage.atLeast, undefined);
+  assert.equal(ended('lost', undefined, open()).usage.atLeast, undefined);
+  const reserved = spending();
+  assert.equal(ended('lost', undefined, reserved), reserved, 'its worst case stays set aside');
+});
+
+test('what is told is a lower bound while a call that is over has an open id', () => {
   // of a state only its name, its session and the id of its work are looked at
   const at = (name: State['name'], own: SessionData, work: object = {}): State =>
     ({ name, session: own, ...work }) as State;
-  const compacting = (own: SessionData) => at('Compacting', own, { compactionId: 'compaction-1' });
-  const hook = (own: SessionData) => at('PostToolsHook', own, { hookId: 'hook-1' });
-  const calls = (own: SessionData) => at('ExecutingTools', own);
-  const resumed: Event = { type: 'Resumed', at: g.NOW, epoch: 1 };
-  const compaction = (usage: Usage | null): Event => ({
-    ...{ type: 'CompactionFailed', at: g.NOW, compactionId: 'compaction-1', message: '', usage },
-  });
-  const late = (more: { coverage?: 'whole' } = {}): Event => ({
-    ...{ type: 'UsageReported', at: g.NOW, usageId: 'req-1', usage: call, ...more },
-  });
-  const nothing = { ...call, ...{ inputTokens: 0, outputTokens: 0, costUsd: 0 } };
-  const empty = { ...nothing, cacheReadTokens: 0, cacheWriteTokens: 0 };
-  const rows: readonly (readonly [boolean, State, Event, State])[] = [
-    // a process ended: what it had sent is sent again under its id, or given up
-    [true, llm(open('req-1')), resumed, llm(open('req-1'))],
-    [true, llm(open('hook-1', 'req-1')), resumed, llm(open('hook-1', 'req-1'))],
-    [true, compacting(open('compaction-1')), resumed, compacting(open('compaction-1'))],
-    [true, calls(open('batch-1/1')), resumed, waiting(open())],
-    [false, calls(open('batch-1/1')), resumed, calls(open('batch-1/1'))],
-    [false, calls(open('req-9')), resumed, waiting(open())],
-    [false, hook(open('hook-1')), resumed, waiting(open())],
-    [false, llm(spending()), resumed, llm(open('req-1'))],
-    // a part of the usage is known
-    [true, compacting(open('compaction-1')), compaction(call), waiting(open())],
-    [true, compacting(open('compaction-1')), compaction(empty), waiting(open())],
-    [false, compacting(open('compaction-1')), compaction(nothing), waiting(open())],
-    [
-      false,
-      compacting(open('compaction-1')),
-      compaction({ ...call, costUsd: null }),
-      waiting(open()),
-    ],
-    [false, compacting(open()), compaction(call), waiting(open())],
-    [true, waiting(open('req-1')), late(), waiting(open())],
-    [false, waiting(open('req-1')), late({ coverage: 'whole' }), waiting(open())],
+  const asked = (own: SessionData) => changeSession(own, { reserved: [reservation('hook-1', 0)] });
+  const rows: readonly (readonly [boolean, State])[] = [
+    [false, waiting(open())],
+    [false, llm(open('req-1'))],
+    [true, llm(open('req-1', 'req-9'))],
+    [true, waiting(open('req-1'))],
+    [false, at('Compacting', open('compaction-1'), { compactionId: 'compaction-1' })],
+    [true, waiting(open('compaction-1'))],
+    [false, at('ExecutingTools', open('batch-1/1'))],
+    [true, at('ExecutingTools', open('batch-1/1', 'req-1'))],
+    [true, waiting(open('batch-1/1'))],
+    [false, waiting(open('hook-1'))],
+    [true, waiting(asked(open('hook-1')))],
+    [false, at('PostToolsHook', asked(open('hook-1')), { hookId: 'hook-1' })],
   ];
-  for (const [index, [isPartial, before, event, after]] of rows.entries()) {
-    const gaps = new CostGaps();
-    gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: before });
-    gaps.see({ event, state: after });
-    assert.equal(gaps.exist, isPartial, `row ${index}`);
-    if (isPartial) {
-      gaps.see({ event: { type: 'CancelTurn', at: g.NOW }, state: waiting(open()) });
-      assert.ok(gaps.exist, 'a gap stays');
-    }
-  }
+  for (const [index, [isBound, state]] of rows.entries())
+    assert.equal(toldUsage(state).atLeast ?? false, isBound, `row ${index}`);
+  const exact = waiting(open());
+  assert.equal(toldUsage(exact), exact.session.usage);
+});
+
+test('what an ended process had sent may have cost', () => {
+  const resumed = (sentId: string | null, running: readonly string[], ...ids: readonly string[]) =>
+    countAbandoned(open(...ids), sentId, running);
+  assert.equal(resumed('req-1', [], 'req-1').usage.atLeast, true);
+  assert.deepEqual(resumed('req-1', [], 'req-1').unaccounted, ['req-1'], 'it is sent again');
+  assert.equal(resumed('req-1', []).usage.atLeast, undefined);
+  assert.equal(resumed(null, [], 'req-9', 'hook-1').usage.atLeast, undefined);
+  assert.equal(resumed(null, [], 'batch-1/1').usage.atLeast, true);
+  assert.deepEqual(resumed(null, [], 'batch-1/1').unaccounted, []);
+  assert.equal(resumed(null, ['batch-1/1'], 'batch-1/1').usage.atLeast, undefined);
+  assert.deepEqual(resumed(null, ['batch-1/1'], 'batch-1/1').unaccounted, ['batch-1/1']);
+  const reserved = countAbandoned(spending(), 'req-1', []);
+  assert.equal(reserved.usage.atLeast, undefined, 'the worst cases count');
+});
+
+test('a session that is opened again keeps what its last process may have cost', () => {
+  const event = { type: 'Resumed', at: g.NOW, epoch: 9 } as const;
+  const atLeast = (state: RestingState): boolean =>
+    agent.step(state, event).state.session.usage.atLeast ?? false;
+  const work = { compactionId: 'compaction-1', length: 0, mode: { kind: 'mid' } } as const;
+  assert.ok(atLeast(llm(open('req-1'))));
+  assert.ok(atLeast({ name: 'Compacting', session: open('compaction-1'), ...work }));
+  assert.ok(!atLeast(waiting(open('req-1'))), 'told while its id is open');
+  assert.ok(!atLeast(waiting(open())));
+});
+
+test('what was added to a sum is a lower bound if the sum has become one', () => {
+  const bound = { ...totals, atLeast: true };
+  assert.equal(usageSince(totals, bound).atLeast, true);
+  assert.equal(usageSince(bound, bound).atLeast, undefined);
+  assert.equal(usageSince(totals, totals).atLeast, undefined);
+  assert.equal(addUsage(totals, { ...call, atLeast: true }).atLeast, true);
+  assert.equal(addUsage(bound, call).atLeast, true);
 });
 
 test('a provider is told of that charges more than a request could cost, once', () => {
@@ -553,8 +612,7 @@ test('a lost request that could cost nothing is settled without a word', () => {
 });
 
 test('the cost of a session is known if each of its calls had a price', () => {
-  const cost = (unpriced: number) =>
-    knownCostUsd(waiting(session({}, { usage: { ...totals, unpriced } })));
+  const cost = (unpriced: number) => knownCostUsd({ ...totals, unpriced });
   assert.deepEqual([cost(0), cost(1)], [0.5, null]);
 });
 

@@ -12,9 +12,10 @@ import {
   testModel,
   tool,
 } from '../../../../test/kit/runtime/stage.js';
-import { reservedUsd } from '../../src/machine/moves/budget.js';
+import { reservedUsd, toldUsage } from '../../src/machine/moves/budget.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
 import type { Hooks } from '../../src/ports/hooks.js';
+import type { TokenUsage } from '../../src/ports/model.js';
 import type { ToolOutcome } from '../../src/ports/tool.js';
 import { ALL, CHANGED, eventsOf, hooksOf, playWith, QUIET, type Watched } from './hooks.js';
 
@@ -70,6 +71,52 @@ const failed: Answer = async function* () {
 const cut: Answer = async function* () {
   yield completed([{ type: 'text', text: 'Add' }], 'maxTokens');
 };
+
+for (const usd of ['unlimited', 10] as const)
+  test(`a text that is refused costs nothing: limit ${usd}`, async () => {
+    const limits = { ...defaultSettings.limits, usd };
+    const settings = { ...COMMITTING, limits };
+    const on = await playWith(writing('a diff'), { model: asking(failed), settings });
+    await on.say('go');
+    const state = await on.rest();
+    assert.ok(Math.abs(state.session.usage.costUsd - 2 * ONE_CALL_USD) < 1e-9);
+    assert.equal(reservedUsd(state.session), 0);
+    assert.equal(toldUsage(state).atLeast, undefined);
+  });
+
+/** Was given up after a part of it was counted, or without a word of its usage. */
+const breaksOff = (usage: TokenUsage | null): Answer =>
+  async function* () {
+    const error = {
+      kind: 'unreachable',
+      message: '',
+      retryable: true,
+      retryAfterMs: null,
+    } as const;
+    yield { type: 'text', text: 'Add' };
+    yield { type: 'failed', error, usage };
+  };
+const begun = { inputTokens: 100, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+for (const usage of [begun, null])
+  test(`a text that breaks off makes the sum a lower bound, or its worst case counts: ${usage === null ? 'without' : 'with'} usage`, async () => {
+    const plain = await playWith(writing('a diff'), {
+      model: asking(breaksOff(usage)),
+      settings: COMMITTING,
+    });
+    await plain.say('go');
+    assert.equal(toldUsage(await plain.rest()).atLeast, true);
+
+    const settings = { ...COMMITTING, limits: { ...defaultSettings.limits, usd: 10 } };
+    const on = await playWith(writing('a diff'), { model: asking(breaksOff(usage)), settings });
+    await on.say('go');
+    const state = await on.rest();
+    const { outputTokensMax = 0 } = on.model.requests[1] ?? {};
+    const worstUsd = (outputTokensMax * 10) / 1e6;
+    assert.ok(worstUsd > ONE_CALL_USD, 'control');
+    assert.ok(state.session.usage.costUsd >= 2 * ONE_CALL_USD + worstUsd);
+    assert.equal(toldUsage(state).atLeast, undefined);
+  });
 
 test('a text that fails, is cut off or breaks is none', async () => {
   const hooks = writing('one', 'two', 'three');

@@ -19,6 +19,8 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
+import { reservedUsd, toldUsage } from '../../src/machine/moves/budget.js';
+import { defaultSettings } from '../../src/machine/settings.js';
 import type { ModelPiece } from '../../src/ports/model.js';
 
 const overflow: Answer = async function* () {
@@ -337,6 +339,66 @@ for (const [title, answer] of [
     assert.equal((await on.state()).name, 'WaitingForUserInput');
   });
 }
+
+const overloaded = (): Answer => {
+  const error = {
+    kind: 'overloaded',
+    message: 'full',
+    retryable: true,
+    retryAfterMs: null,
+  } as const;
+  return pieces({ type: 'failed', error, usage: null });
+};
+
+for (const usd of ['unlimited', 10] as const)
+  test(`a summary that is refused costs nothing, also its second request: limit ${usd}`, async () => {
+    const first = [[overloaded()], [callTools(rawCall('9', 'look')), overloaded()]] as const;
+    for (const answers of first) {
+      const on = await play({
+        settings: { limits: { ...defaultSettings.limits, usd } },
+        tools: [tool('look', () => ok('seen'))],
+        model: testModel(say('a'), say('b'), ...answers),
+      });
+      for (const text of ['one', 'two']) {
+        await on.say(text);
+        await on.rest();
+      }
+      const before = (await on.state()).session.usage.costUsd;
+      await on.runtime.send(on.id, { type: 'CompactRequested' });
+      await on.until(({ event }) => event.type === 'CompactionFailed');
+      const state = await on.state();
+      const each = before / 2;
+      const cost = state.session.usage.costUsd - before;
+      assert.ok(Math.abs(cost - (answers.length - 1) * each) < 1e-9, `${cost}`);
+      assert.deepEqual([reservedUsd(state.session), state.session.unaccounted], [0, []]);
+      assert.equal(toldUsage(state).atLeast, undefined);
+    }
+  });
+
+test('a reply that breaks off makes the sum a lower bound, unless the model is free', async () => {
+  const breaksOff: Answer = async function* () {
+    yield { type: 'text', text: 'half' };
+  };
+  const free = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  const rows = [
+    [breaksOff, null, true],
+    [hang(), null, true],
+    [breaksOff, free, undefined],
+    [hang(), free, undefined],
+  ] as const;
+  for (const [answer, prices, atLeast] of rows) {
+    const plain = testModel(answer, say('whole'));
+    const model = prices === null ? plain : { ...plain, facts: { ...plain.facts, prices } };
+    const on = await play({ model, settings: { maxRetries: 0 } });
+    await on.say('hi');
+    await settle();
+    if ((await on.state()).name === 'CallingLlm')
+      await on.runtime.send(on.id, { type: 'CancelTurn' });
+    await on.rest();
+    await settle();
+    assert.equal(toldUsage(await on.state()).atLeast, atLeast);
+  }
+});
 
 test('a compaction that is cancelled at its second request is paid whole, with late usage and without', async () => {
   const silent = callTools(rawCall('9', 'look'));

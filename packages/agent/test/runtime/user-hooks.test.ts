@@ -18,6 +18,7 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { steps } from '../../src/journal/steps.js';
+import { toldUsage } from '../../src/machine/moves/budget.js';
 import type { HookVerdict, HookVerdicts } from '../../src/policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../../src/ports/hooks.js';
 
@@ -220,6 +221,7 @@ test('a hook refuses a compaction, or adds to what the summary keeps', async () 
   await on.runtime.send(on.id, { type: 'CompactRequested' });
   await on.until(({ event }) => event.type === 'CompactionFailed');
   assert.equal(testRequests(on).length, 1);
+  assert.equal(toldUsage(await on.state()).atLeast, undefined, 'nothing was sent');
   await on.runtime.send(on.id, { type: 'CompactRequested' });
   await on.until(({ event }) => event.type === 'CompactionCompleted');
   assert.match(lastRequest(on), /summarise: \[hook guard\] keep the ids/);
@@ -255,6 +257,8 @@ for (const moment of ['before-request', 'before-tool', 'turn-end', 'before-compa
     assert.equal(state.name, 'WaitingForUserInput');
     assert.ok(state.name === 'WaitingForUserInput' && state.reason.kind === 'cancelled');
     assert.equal(times(moment), 1, 'no other hook of the request begins');
+    if (moment === 'before-compaction')
+      assert.equal(toldUsage(await on.state()).atLeast, undefined, 'nothing was sent');
     await on.runtime.close(on.id);
   });
 }

@@ -214,7 +214,6 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'without a sandbox such a command may have staged it, so it is the agent’s',
-    kind: 'what was staged while a command ran that can stage nothing is the user’s',
     when: [[{ command: 'echo x >> a; echo y >> b; git add b', byWords: 'readsGit', level: 'off' }]],
     committed: ['M\ta', 'M\tb'],
   },

@@ -9,8 +9,8 @@
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
-import { HIDDEN_TOKENS_MAX, worstCaseWithin } from '@pawl/agent/machine/moves/budget';
-import type { Usage } from '@pawl/agent/machine/settings';
+import { costsNothing, HIDDEN_TOKENS_MAX, worstCaseWithin } from '@pawl/agent/machine/moves/budget';
+import { noUsage } from '@pawl/agent/machine/settings';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
@@ -23,7 +23,9 @@ import {
   type OpenRequest,
   OpenRequests,
   type ReplyEnding,
+  type Reported,
   readStream,
+  reportedBy,
 } from '@pawl/agent/session/model-call';
 import type { AskSettings, AskTypes, EnvironmentKind } from '../ports.js';
 import type { TreeAction } from '../run/action.js';
@@ -148,7 +150,7 @@ export class TreeCalls {
     if (admission.kind === 'refused') return this.#refuse(action, 'quotaExhausted', admission.why);
     const { request, outputUsd } = admission;
     // usage that is reported after the end of the call
-    const late: { usage: Usage | null } = { usage: null };
+    const late: { reported: Reported | null } = { reported: null };
     let firstPiece: FirstPiece = {};
     const reading = readStream({
       model,
@@ -161,16 +163,16 @@ export class TreeCalls {
       },
       // with a limit in tokens a broken reply counts too, also if the server reports no usage
       estimates: run.purse.left.tokens !== null,
-      onLateUsage: (usage) => {
-        late.usage = usage;
+      onLateUsage: (usage, coverage) => {
+        late.reported = { usage, coverage };
       },
     });
     // from now on `abort` reaches the call by its id
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'completed') this.#reply(action, ending, model.id);
     else {
-      const usage = await this.#awaitUsage(ending, reading, late);
-      this.#fail(action, ending, usage, { ...firstPiece, ...outputUsd });
+      const reported = await this.#awaitUsage(ending, reading, late);
+      this.#fail(action, ending, reported, { ...firstPiece, ...outputUsd });
     }
   }
 
@@ -185,12 +187,13 @@ export class TreeCalls {
   async #awaitUsage(
     ending: BrokenEnding,
     reading: OpenRequest,
-    late: { readonly usage: Usage | null },
-  ): Promise<Usage | null> {
-    if (ending.type === 'failed' && ending.usage !== null) return ending.usage;
+    late: { readonly reported: Reported | null },
+  ): Promise<Reported> {
+    const reported = reportedBy(ending);
+    if (reported.usage !== null || reported.coverage === 'whole') return reported;
     // `silent`: nothing more can arrive
     await waitAtMost(this.#equipment.clock, GRACE_MS, reading.silent);
-    return late.usage;
+    return late.reported ?? reported;
   }
 
   #reply({ node, requestId }: CallAction, reply: CompletedReply, modelId: string): void {
@@ -202,17 +205,20 @@ export class TreeCalls {
   #fail(
     { node, requestId }: CallAction,
     ending: BrokenEnding,
-    usage: Usage | null,
+    { usage, coverage }: Reported,
     measured: FirstPiece & OutputCost,
   ): void {
     const error = ending.type === 'failed' ? ending.error : ABORTED;
+    // that a refusal cost nothing is seen by its error
+    const isKnown = coverage === 'whole' && !costsNothing({ error, ...measured });
     this.#post({
       type: 'ModelFailed',
       node,
       requestId,
       error,
-      usage,
+      usage: usage ?? (isKnown ? noUsage : null),
       ...measured,
+      ...(isKnown ? { outputUsd: 0 } : {}),
       jitter: this.#equipment.random(),
     });
   }

@@ -337,12 +337,16 @@ export type KnownCost = {
   readonly unseenUsd: number;
 };
 
-/** The usage as it counts: under a cap, what nobody knows of it counts at its worst case. */
+/**
+ * The usage as it counts: under a cap, what nobody knows of it counts at its worst case. Without a
+ * cap the sum is a lower bound then.
+ */
 export const settledUsage = (
   { capUsd }: Pick<OpenCall, 'capUsd'>,
   { usage, unseenUsd }: KnownCost,
 ): Usage | null => {
-  if (capUsd === undefined || (usage === null && unseenUsd === 0)) return usage;
+  if (unseenUsd === 0 && (usage === null || capUsd === undefined)) return usage;
+  if (capUsd === undefined) return { ...(usage ?? noUsage), atLeast: true };
   const known = usage ?? noUsage;
   const worstUsd = known.costUsd === null ? capUsd : Math.min(capUsd, known.costUsd + unseenUsd);
   return { ...known, costUsd: Math.max(known.costUsd ?? 0, worstUsd) };
@@ -380,6 +384,7 @@ export const forgetCalls = (ledger: Ledger): Ledger => {
   for (const [requestId, call] of Object.entries(ledger.open)) {
     forgotten = updateAccounts(release(forgotten, requestId, call), call.node, (account) => ({
       ...account,
+      ...(call.capUsd === undefined ? { spent: { ...account.spent, atLeast: true } } : {}),
       unknown: { ...add(account.unknown, lostCost(call), 1), calls: account.unknown.calls + 1 },
     }));
   }

@@ -7,7 +7,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';
-import { addUsage, CostGaps, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
+import { addUsage, isSpendingId, spendingId, toldUsage } from '@pawl/agent/machine/moves/budget';
 import {
   defaultSettings,
   nothingSpent,
@@ -62,7 +62,6 @@ export class FigureCollector {
   readonly #parent: Header['parent'];
   /** What goes on in `#state`. */
   #activities: readonly Activity[] = [];
-  readonly #costGaps = new CostGaps();
   #hookUsage: UsageTotals = nothingSpent;
   /**
    * Before the first event every session is in the same state, up to its settings, which no figure
@@ -84,7 +83,6 @@ export class FigureCollector {
       this.#noteFirstPiece(step);
       return;
     }
-    this.#costGaps.see(step);
     const held = this.#held;
     this.#held = null;
     // A change of settings waits for the next step: made while the session is opened, it belongs to
@@ -128,8 +126,7 @@ export class FigureCollector {
       tools: this.#tools.rows(spans, this.#spending),
       states: this.#stateRows(sinceMs),
       gaps: [...this.#gaps],
-      usage: this.#state.session.usage,
-      ...(this.#costGaps.exist ? { costAtLeast: true } : {}),
+      usage: toldUsage(this.#state),
       spending: [...this.#spending],
       hookUsage: this.#hookUsage,
     };

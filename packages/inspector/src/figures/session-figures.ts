@@ -159,8 +159,6 @@ export type SessionFigures = {
   readonly gaps: readonly ProcessGap[];
   /** The sums that the session itself keeps, and limits are compared with. */
   readonly usage: UsageTotals;
-  /** A call may have cost more than they say: it broke off before it reported all of its usage. */
-  readonly costAtLeast?: true;
   /** The part of them that calls of tools have spent, and that hooks have. */
   readonly spending: readonly CallSpending[];
   readonly hookUsage: UsageTotals;

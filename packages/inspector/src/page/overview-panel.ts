@@ -43,7 +43,7 @@ export const sessionTitle = (history: SessionHistory): string => {
 const sessionFacts = (history: SessionHistory): readonly (readonly [string, string])[] => {
   const { figures, index } = history;
   const { usage, requests, startedAt } = figures;
-  const atLeast = figures.costAtLeast ? 'at least ' : '';
+  const atLeast = usage.atLeast ? 'at least ' : '';
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);
   const estimated =
     usage.estimated === undefined

@@ -8,6 +8,7 @@
  */
 
 import { totalTokens } from '@pawl/agent/machine/settings';
+import { knownCostUsd } from '@pawl/agent/machine/state';
 import { groupDigits, plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { AskRun } from '@pawl/ask/create-asker';
@@ -26,8 +27,8 @@ import {
   type Tree,
 } from '@pawl/ask/tree/tree-state';
 import {
-  formatCost,
   formatSeconds,
+  formatSpent,
   formatTokens,
   harmless,
   type Look,
@@ -144,11 +145,9 @@ export const openingRecords = ({
   ];
 };
 
-/** Cost of the whole tree in dollars; null if the price of any call is unknown. */
-const getCostUsd = (tree: Tree): number | null => {
-  const { unpriced, costUsd } = spentBy(tree);
-  return unpriced > 0 ? null : costUsd;
-};
+/** Whether a call of the tree may have cost more than it has reported. */
+const isLowerBound = (tree: Tree): boolean =>
+  spentBy(tree).atLeast === true || countUnknownCalls(tree) > 0;
 
 /** Last record of the stream; `run` is null if none was opened. */
 export const askResultRecord = (
@@ -164,7 +163,8 @@ export const askResultRecord = (
     ...endRecord(ending, text, {
       sessionId: run.id,
       usage: spentBy(tree),
-      costUsd: getCostUsd(tree),
+      costUsd: knownCostUsd(spentBy(tree)),
+      ...(isLowerBound(tree) ? { costAtLeast: true } : {}),
     }),
     pieces: { ...counts, reasons: [...reasons] },
     unknownCalls: countUnknownCalls(tree),
@@ -207,8 +207,11 @@ const getMargin = (node: string): Safe => {
   return depth === 0 ? safe`` : safe`${safe`  `.repeat(depth)}${makeSafe(node)} `;
 };
 
-const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
-  safe`${formatTokens(totalTokens(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
+const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe => {
+  const usage = spentBy(state);
+  const cost = formatSpent(knownCostUsd(usage), usage);
+  return safe`${formatTokens(totalTokens(usage))} tokens · ${cost}`;
+};
 
 type RunCell = Extract<TreeAction, { readonly type: 'RunCell' }>;
 

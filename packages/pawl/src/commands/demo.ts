@@ -50,7 +50,7 @@ const summarise = (
   steps: readonly Stepped[],
   folder: string,
 ): void => {
-  const cost = safe`${formatCost(knownCostUsd(state))}: the model was a script, everything else was real`;
+  const cost = safe`${formatCost(knownCostUsd(state.session.usage))}: the model was a script, everything else was real`;
   printFacts(look, folder, [
     [safe`project`, makeSafe(folder)],
     [safe`commit`, makeSafe(git(folder, ['log', '--oneline', '--max-count=1']).trim())],

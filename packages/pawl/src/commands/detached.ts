@@ -26,8 +26,8 @@ import { isQuestionCode } from '@pawl/serve/question-code';
 import {
   countColumns,
   detectLook,
-  formatCost,
   formatDuration,
+  formatSpent,
   harmless,
   oneLine,
   windowSize,
@@ -113,7 +113,10 @@ const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   const { sessionId, activity, workspace, startedAtMs, title } = live.record;
   const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);
   const words = statusWords(live, nowMs); // what it does, or why it does nothing
-  const spent = join(formatCost(activity.costUsd), makeSafe(plural(activity.rounds, 'round')));
+  const spent = join(
+    formatSpent(activity.costUsd, activity),
+    makeSafe(plural(activity.rounds, 'round')),
+  );
   const since = makeSafe(`since ${formatDuration(nowMs - startedAtMs)}`);
   const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
   const id = makeSafe(sessionId);
@@ -157,6 +160,7 @@ export const listDetached = async (json: boolean): Promise<number> => {
         state: statusWords(live, nowMs),
         questions: await listQuestions(live),
         costUsd: activity.costUsd,
+        ...(activity.atLeast ? { costAtLeast: true } : {}),
         rounds: activity.rounds,
         workspace,
         title,

@@ -34,8 +34,8 @@ import {
   detectLook,
   fitWords,
   formatCost,
-  formatCostAtLeast,
   formatDuration,
+  formatSpent,
   formatTokens,
   type Look,
   oneLine,
@@ -167,6 +167,7 @@ const sumSessions = (counted: readonly CountedSession[]) => {
         sum.usage = sumUsage([sum.usage, hookUsage]);
       sessionUsage = sumUsage([sessionUsage, hookUsage]);
     }
+    if (figures.usage.atLeast) sessionUsage = { ...sessionUsage, atLeast: true };
     usage = sumUsage([usage, sessionUsage]);
     return {
       sessionId: info.sessionId,
@@ -457,12 +458,12 @@ const requestsBlock = ({ requests }: SessionFigures, columns: number): Block => 
 };
 
 const timeSummary = (figures: SessionFigures): Safe => {
-  const { elapsedMs, turns, usage, costAtLeast, clockSetBack } = figures;
+  const { elapsedMs, turns, usage, clockSetBack } = figures;
   const share = getCacheShare(usage);
   const parts = [
     makeSafe(plural(turns, 'turn')),
     safe`${formatDuration(getWorkMs(figures))} of work in ${formatDuration(elapsedMs)}`,
-    formatTotal(usage, costAtLeast),
+    formatTotal(usage),
     formatUsage(usage),
     ...(share === null ? [] : [safe`cache share ${makeSafe(shareText(share))}`]),
     ...(clockSetBack === 0
@@ -512,14 +513,9 @@ export const showTime = async (
 
 // Figures as text: durations, shares, dollars, and tables that fit the window.
 
-/**
- * Dollars of sums: at most so many where some are estimated, at least where some broke off; the
- * unpriced calls are named.
- */
-const formatTotal = ({ costUsd, unpriced, estimated }: UsageTotals, costAtLeast = false): Safe => {
-  const cost = formatCost(costUsd);
-  const most = estimated === undefined ? cost : safe`at most ${cost}`;
-  const known = costAtLeast ? formatCostAtLeast(costUsd) : most;
+/** Dollars of sums; the unpriced calls are named. */
+const formatTotal = ({ costUsd, unpriced, ...bounds }: UsageTotals): Safe => {
+  const known = formatSpent(costUsd, bounds);
   if (unpriced === 0) return known;
   return safe`${known} and ${makeSafe(plural(unpriced, 'call'))} of unknown price`;
 };

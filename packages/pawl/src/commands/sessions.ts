@@ -6,11 +6,12 @@ import { existsSync } from 'node:fs';
 import { shellWord } from '@pawl/agent/command/sandbox/shell-text';
 import { isLocked } from '@pawl/agent/journal/lock';
 import { lockPath } from '@pawl/agent/journal/state-folder';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
 import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { formatCost, formatWhen, oneLine } from '@pawl/terminal/paint';
+import { formatSpent, formatWhen, oneLine } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -89,7 +90,8 @@ const readStanding = async ({ sessionId, kind }: SessionInfo): Promise<readonly 
     const { state, damage } = await storedJournals().replay(sessionId, options);
     if (damage !== null) throw damage;
     const isOpen = await isLocked(lockPath(stateFolder(process.env), sessionId));
-    const cost = formatCost(knownCostUsd(state));
+    const usage = toldUsage(state);
+    const cost = formatSpent(knownCostUsd(usage), usage);
     return [makeSafe(standingWord(state, last, isOpen)).padEnd(9), cost.padStart(6)];
   } catch {
     return [safe`unreadable`.padEnd(9), safe`      `]; // verify says why

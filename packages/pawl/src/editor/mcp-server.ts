@@ -198,7 +198,15 @@ const runPrompt = async (
     const done = await session.prompt(prompt, { signal: context.mcpReq.signal });
     const { ok, text, reason, usage } = done;
     const { id } = session;
-    const about = { sessionId: id, ok, text, reason: reason.kind, costUsd: usage.costUsd };
+    const bound = usage.atLeast ? { costAtLeast: true } : {};
+    const about = {
+      sessionId: id,
+      ok,
+      text,
+      reason: reason.kind,
+      costUsd: usage.costUsd,
+      ...bound,
+    };
     // many callers show their model the texts alone
     const said = ok
       ? { content: [...say(text).content, ...say(`[sessionId: ${id}]`).content] }

@@ -8,6 +8,7 @@ import { titleFrom } from '@pawl/agent/journal/list';
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Image } from '@pawl/agent/machine/message';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
 import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
@@ -66,12 +67,15 @@ export const textUpdate = (
 
 export const usageUpdate = (state: State): SessionUpdate => {
   const { contextTokens, settings } = state.session;
-  const cost = knownCostUsd(state);
+  const usage = toldUsage(state);
+  const cost = knownCostUsd(usage);
+  // the protocol has no word for a lower bound
+  const bound = usage.atLeast ? { _meta: { atLeast: true } } : {};
   return {
     sessionUpdate: 'usage_update',
     used: Math.max(0, Math.round(contextTokens)),
     size: settings.windowTokens,
-    ...(cost === null ? {} : { cost: { amount: cost, currency: 'USD' } }),
+    ...(cost === null ? {} : { cost: { amount: cost, currency: 'USD', ...bound } }),
   };
 };
 

@@ -11,7 +11,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Action, WarningKind } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import { CostGaps } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
 import { type Limit, type Limits, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -25,8 +25,7 @@ import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session
 import { aboutPresets } from '@pawl/agent/session/session-settings';
 import {
   detectLook,
-  formatCost,
-  formatCostAtLeast,
+  formatSpent,
   formatTokens,
   harmless,
   oneLine,
@@ -76,7 +75,6 @@ export type EndedTurn = {
   /** Calls that were denied in this run. */
   readonly denied: number;
   /** A call of this run may have cost more than the sum says. */
-  readonly costAtLeast?: true;
   /** The JSON that `--json-schema` asks for, once it fits; null otherwise, and without the flag. */
   readonly json: { readonly text: string; readonly value: unknown } | null;
 };
@@ -112,15 +110,13 @@ const jsonOutlet: Outlet = {
   see(stepped) {
     for (const record of stepRecords(stepped)) writeRecord(record);
   },
-  end({ ending, state, denied, json, costAtLeast }, sessionId) {
+  end({ ending, state, denied, json }, sessionId) {
     if (ending.reason === SCHEMA_UNSATISFIED) printLine(harmless(`pawl: ${ending.message}`));
     writeRecord(
       resultRecord(
         ending,
         state === null ? '' : resultText(state),
-        state === null || sessionId === null
-          ? null
-          : { sessionId, state, ...(costAtLeast ? { costAtLeast } : {}) },
+        state === null || sessionId === null ? null : { sessionId, state },
         { denied, ...(json === null ? {} : { structuredOutput: json.value }) },
       ),
     );
@@ -151,16 +147,15 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
         if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
     },
-    end({ ending, state, denied, json, costAtLeast }, sessionId) {
+    end({ ending, state, denied, json }, sessionId) {
       if (NOT_IN_STEPS.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
       else if (ending.advice !== undefined) printLine(harmless(`pawl: ${ending.advice}`));
       const answer = state === null || jsonSchema !== undefined ? '' : resultText(state);
       const text = json?.text ?? answer;
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
       if (!watched || state === null || sessionId === null) return;
-      const { usage } = state.session;
-      const known = knownCostUsd(state);
-      const cost = costAtLeast ? formatCostAtLeast(known) : formatCost(known);
+      const usage = toldUsage(state);
+      const cost = formatSpent(knownCostUsd(usage), usage);
       const refused = denied === 0 ? '' : ` · ${plural(denied, 'call')} denied`;
       printLine(
         safe`session ${makeSafe(sessionId)} · ${formatTokens(totalTokens(usage))} tokens · ${cost}${makeSafe(refused)}`,
@@ -404,13 +399,11 @@ const runTurn = async (
 ): Promise<Turn> => {
   const { session, settings } = opened;
   const denials = createDenials(settings.workspace);
-  const gaps = new CostGaps();
   let last: State | null = null;
   let warning: Warning | null = null;
   const unwatch = steps.subscribe((stepped) => {
     last = stepped.state;
     denials.see(stepped);
-    gaps.see(stepped);
     for (const action of stepped.actions) {
       if (action.type === 'SendLlmRequest') warning = null;
       if (action.type === 'DisplayWarning' && action.kind in warnedReasons) warning = action;
@@ -446,7 +439,6 @@ const runTurn = async (
     state,
     denied,
     json,
-    ...(gaps.exist ? { costAtLeast: true } : {}),
     ending: endingWithDenials(ending, denials, session.id, failOn),
   };
 };

@@ -2,6 +2,7 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
 import type { Usage } from '@pawl/agent/machine/settings';
 import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
@@ -258,31 +259,24 @@ type Spent = {
   readonly costAtLeast?: true;
 };
 
+type RecordedSession = { readonly sessionId: string; readonly state: State };
+
 type ResultRecord = Extract<JsonRecord, { readonly type: 'result' }>;
+
+const spentIn = ({ sessionId, state }: RecordedSession): Spent => {
+  const usage = toldUsage(state);
+  const bound = usage.atLeast ? ({ costAtLeast: true } as const) : {};
+  return { sessionId, usage, costUsd: knownCostUsd(usage), ...bound };
+};
 
 /** Last record of the stream; `session` is null if none was opened. */
 export const resultRecord = (
   ending: ExitEnding,
   text: string,
-  session: {
-    readonly sessionId: string;
-    readonly state: State;
-    readonly costAtLeast?: true;
-  } | null,
+  session: RecordedSession | null,
   more: Pick<ResultRecord, 'denied' | 'structuredOutput'>,
 ): JsonRecord => ({
-  ...endRecord(
-    ending,
-    text,
-    session === null
-      ? null
-      : {
-          sessionId: session.sessionId,
-          usage: session.state.session.usage,
-          costUsd: knownCostUsd(session.state),
-          ...(session.costAtLeast ? { costAtLeast: true } : {}),
-        },
-  ),
+  ...endRecord(ending, text, session === null ? null : spentIn(session)),
   ...more,
 });
 

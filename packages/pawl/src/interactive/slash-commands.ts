@@ -8,7 +8,7 @@
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
-import { remainingIn, reservedUsd } from '@pawl/agent/machine/moves/budget';
+import { remainingIn, reservedUsd, toldUsage } from '@pawl/agent/machine/moves/budget';
 import {
   type Dimension,
   type Effort,
@@ -33,6 +33,7 @@ import type { Inspector } from '@pawl/inspector/server/inspector-server';
 import type { Choice } from '@pawl/terminal/choices';
 import {
   formatCost,
+  formatSpent,
   formatTokens,
   harmless,
   indentWords,
@@ -203,7 +204,8 @@ export const nextPreset = (context: SlashCommandContext): Promise<void> => {
 
 /** `/cost`: what the session has cost. */
 const cost: SlashCommand = async ({ view, session, look }) => {
-  const { usage, settings } = view.state.session;
+  const { settings } = view.state.session;
+  const usage = toldUsage(view.state);
   const { prices } = (await session.model()).facts;
   const unpriced =
     usage.unpriced === 0 ? '' : ` · ${plural(usage.unpriced, 'call')} without a known price`;
@@ -212,7 +214,7 @@ const cost: SlashCommand = async ({ view, session, look }) => {
       `${formatTokens(usage.cacheReadTokens)}`,
     `cache write ${formatTokens(usage.cacheWriteTokens)} · output ` +
       `${formatTokens(usage.outputTokens)}`,
-    formatCost(knownCostUsd(view.state)) + unpriced,
+    formatSpent(knownCostUsd(usage), usage) + unpriced,
     ...(usage.estimated ?? []).map((model) => `estimated: ${model} reports no usage`),
   ].join(' · ');
   const price =
@@ -557,12 +559,13 @@ const limitText = (limit: Limit, show: (limit: number) => string): string =>
 
 const budgetText = (state: State, facts: ModelFacts): string => {
   const { limits } = state.session.settings;
-  const { usage, turn } = state.session;
+  const { turn } = state.session;
+  const usage = toldUsage(state);
   const tokens =
     usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const count = (limit: number): string => String(limit);
   return [
-    `  dollars  ${formatCost(knownCostUsd(state))}, ${limitText(limits.usd, formatCost)}` +
+    `  dollars  ${formatSpent(knownCostUsd(usage), usage)}, ${limitText(limits.usd, formatCost)}` +
       moneyText(state.session, facts),
     `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
     `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,

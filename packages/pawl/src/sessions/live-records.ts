@@ -18,6 +18,7 @@ import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { cannotWrite } from '@pawl/agent/journal/journal-error';
 import { acquireLock, isLocked, probeSocket } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
@@ -97,6 +98,8 @@ const activitySchema = v.object({
   sinceMs: v.number(),
   questions: v.array(questionSchema),
   costUsd: v.nullable(v.number()),
+  /** `costUsd` is a lower bound. */
+  atLeast: v.exactOptional(v.boolean()),
   rounds: v.number(),
 });
 
@@ -221,6 +224,7 @@ export const describeActivity = (
   const questions = questionsIn(state);
   const waits = waitingWords(questions, asked);
   const rests = state.name === 'WaitingForUserInput' || state.name === 'Ready';
+  const usage = toldUsage(state);
   const kind = waits !== null ? 'waiting' : rests ? 'resting' : 'working';
   const words = waits ?? (rests ? restWords(state) : workWords(state));
   const isSame = before !== null && before.kind === kind && before.words === words;
@@ -229,7 +233,8 @@ export const describeActivity = (
     words,
     sinceMs: isSame ? before.sinceMs : nowMs,
     questions: [...questions],
-    costUsd: knownCostUsd(state),
+    costUsd: knownCostUsd(usage),
+    ...(usage.atLeast ? { atLeast: true } : {}),
     rounds: state.session.counters.request,
   };
 };

@@ -204,5 +204,5 @@ test('a result says what was spent, and that a price is unknown', () => {
     ...state,
     session: { ...state.session, usage: { ...state.session.usage, unpriced: 1 } },
   };
-  assert.equal(knownCostUsd(unpriced as State), null); // only the usage was changed
+  assert.equal(knownCostUsd((unpriced as State).session.usage), null); // only the usage was changed
 });

@@ -7,6 +7,7 @@ import {
   formatCost,
   formatDuration,
   formatSeconds,
+  formatSpent,
   formatTokens,
   harmless,
   oneLine,
@@ -194,6 +195,19 @@ test('a diff is coloured by line', () => {
     /\u001b\[31m-old\u001b\[39m\n\u001b\[32m\+new\u001b\[39m\n same$/,
   );
   assert.equal(paintDiff({ colour: 'no', columns: 80 }, diff).join('\n'), diff.trimEnd());
+});
+
+test('dollars that were spent are told with their bounds', () => {
+  const estimated = ['local/model'];
+  const rows = [
+    [0.126, {}, '$0.13'],
+    [0.126, { atLeast: true }, 'at least $0.126'],
+    [0, { atLeast: true }, 'at least $0.00'],
+    [0.126, { estimated }, 'at most $0.126'],
+    [0.126, { estimated, atLeast: true }, 'about $0.126'],
+    [null, { estimated, atLeast: true }, 'price unknown'],
+  ] as const;
+  for (const [usd, bounds, text] of rows) assert.equal(formatSpent(usd, bounds), text);
 });
 
 test('amounts are short', () => {

@@ -9,6 +9,11 @@
  * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); the files
  * that git's configuration names (`createNamedPlaces`); what may stay of a repository that a
  * command made; and git's index (`createIndexReader`).
+ *
+ * What may stay is asked by protected-files.ts, when a command has made or changed a git folder:
+ * `leadsInside` of a new `.git` file, `isHarmlessInWorktree` of a file in the folder of a worktree,
+ * `cleanConfig` of a configuration, whose harmless part it then writes, and whose `removed` part
+ * the user and the model are told of.
  */
 
 import type { Stats } from 'node:fs';
@@ -170,26 +175,23 @@ const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
-  const owned = (real: string): FoundRepository => ({
-    kind: 'found',
-    repository: { top, folder: real },
-  });
   const common = commonFolder(folder, top);
-  const owner = common ?? folder;
-  const status = entryStatus(owner);
-  if (status === null || !isOwnOrSystem(status))
-    return refused(`${owner} belongs to somebody else`);
-  if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
+  // the git folder that holds the configuration: of a linked worktree the one that it shares
+  const main = common ?? folder;
+  const status = entryStatus(main);
+  if (status === null || !isOwnOrSystem(status)) return refused(`${main} belongs to somebody else`);
+  if (!isGitFolder(main)) return refused(`${main} is no repository`);
   // A folder below `top` shows nothing more of the machine, so it need not name `top`.
-  if (common !== null || isModule(folder, top) || isWithin(folder, top)) return owned(owner);
+  if (common !== null || isModule(folder, top) || isWithin(folder, top))
+    return { kind: 'found', repository: { top, folder: main } };
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 
 /** The repository of a folder with a `.git`. `status`: that of `.git`. */
 const repositoryAt = (top: string, status: Stats): FoundRepository => {
   const place = path.join(top, '.git');
-  const owner = entryStatus(top);
-  if (!isOwnOrSystem(status) || owner === null || !isOwnOrSystem(owner)) {
+  const topStatus = entryStatus(top);
+  if (!isOwnOrSystem(status) || topStatus === null || !isOwnOrSystem(topStatus)) {
     return refused(`${top} belongs to somebody else`);
   }
   if (status.isFile()) return behindFile(top, place);

@@ -386,7 +386,9 @@ type LoginProviderOptions = {
  *    old one.
  * 3. A client that the settings name is sent to the first issuer only: its secret must not follow
  *    the server elsewhere.
- * 4. A login that is not finished changes nothing of the one before, at the same issuer.
+ * 4. A login that is not finished changes nothing of the one before, at the same issuer. Sessions
+ *    renew the tokens of before with their own client and discovery, so until the new tokens come
+ *    what this login learns is stored beside them, in `pending.begun`.
  */
 class StoredLoginProvider implements OAuthClientProvider {
   readonly redirectUrl: string;
@@ -520,9 +522,10 @@ class StoredLoginProvider implements OAuthClientProvider {
       // A session may have renewed the tokens meanwhile: the old ones must not come back.
       this.stored = { ...this.stored, tokens: before.tokens, ...change };
       const { issuer, pending, client, discovery, askedScope } = this.stored;
+      // no tokens are to be kept: they are those of this login, or of another issuer
       if (before.tokens === null || this.#hasTokens || before.issuer !== issuer) return this.stored;
-      // The tokens of before are renewed with what they belong to, until the new ones come.
       const begun = { client, discovery, ...(askedScope === undefined ? {} : { askedScope }) };
+      // null: nothing is stored, since no login is pending
       return pending === null ? null : { ...before, pending: { ...pending, begun } };
     });
   }

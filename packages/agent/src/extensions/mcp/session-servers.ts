@@ -205,7 +205,16 @@ const describeChange = (
 
 // ---- One server ----
 
-/** A server of the session, connected or not; named `served` in the code below. */
+/**
+ * A server of the session, connected or not; named `served` in the code below.
+ *
+ * 1. `begin` makes the first attempt to connect it (`hasBegun`), `reconnect` and calls later ones.
+ *    An attempt runs (`opening`), and ends connected or `hasFailed`.
+ * 2. The list of tools that a connected server sends is `known`, as is one that an earlier session
+ *    stored. It may change at any time.
+ * 3. One whose tools are not known at the start may join later (`mayJoin`), until `declare` has
+ *    taken its tools for a request.
+ */
 type SessionServer = OfferingServer & {
   /** Its tools as they were last seen, by any session; null if none are known. */
   known: readonly OfferedTool[] | null;
@@ -496,7 +505,7 @@ class DeclaredTools {
    * session did not declare before. `declared`: the names that it declares.
    */
   declare(servers: readonly SessionServer[], declared: ReadonlySet<string>): readonly Tool[] {
-    // only names in `declared` count
+    // a fork may declare less than was ever declared
     const before = this.#everDeclared.filter(({ declaredName }) => declared.has(declaredName));
     const toolsByServer = servers.map(({ connection, known }) => ({
       server: connection.server.name,

@@ -2,10 +2,10 @@
  * Limits, and the usage (tokens and dollars) that counts towards them.
  *
  * From top to bottom: the limits of session and turn; streaks of equal batches, which three limits
- * count; usage, which counts once per id; the reservation, dollars set aside before a request whose
- * price is known only afterwards; `CostGaps`, which observes steps and tells whether their sum of
- * dollars is whole; and the time limit with its timers. A limit in dollars holds although usage
- * comes late, because the worst case is reserved first.
+ * count; usage, which counts once per id, and whether its sum of dollars is exact; the reservation,
+ * dollars set aside before a request whose price is known only afterwards; and the time limit with
+ * its timers. A limit in dollars holds although usage comes late, because the worst case is
+ * reserved first.
  *
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
  * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
@@ -22,6 +22,7 @@ import type { Event, ModelErrorKind, On } from '../event.js';
 import {
   type Dimension,
   isReached,
+  joinBounds,
   joinEstimated,
   type Limit,
   type Limits,
@@ -31,6 +32,7 @@ import {
   remainingLimit,
   totalTokens,
   type Usage,
+  type UsageCoverage,
   type UsageTotals,
 } from '../settings.js';
 import {
@@ -374,10 +376,8 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   costUsd: total.costUsd + (usage.costUsd ?? 0),
   unpriced: total.unpriced + (usage.unpriced ?? 0) + (usage.costUsd === null ? 1 : 0),
   ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
+  ...joinBounds(total, usage),
 });
-
-/** How much of a request its usage covers. A broken request may have cost more than it reports. */
-type Coverage = 'whole' | 'partial';
 
 /**
  * The usage as it counts: an unknown part counts at its reserved worst case. A request with $0.10
@@ -387,7 +387,7 @@ export const settledUsage = (
   session: SessionData,
   id: string,
   usage: Usage,
-  coverage: Coverage,
+  coverage: UsageCoverage,
 ): Usage => {
   const reservation = findReservation(session, id);
   if (reservation === undefined || reservation.usd === 0) return usage;
@@ -397,21 +397,33 @@ export const settledUsage = (
   return { ...usage, costUsd: Math.max(usage.costUsd, worstUsd) };
 };
 
+/** Under a limit in dollars the worst case of a call counts until its cost is known. */
+const hasWorstCase = (session: SessionData, id: string): boolean =>
+  (findReservation(session, id)?.usd ?? 0) > 0;
+
+/** Whether a call that broke off, with this part of its usage, may have cost more than it counts. */
+const mayCostMore = (session: SessionData, id: string, usage: Usage): boolean => {
+  const isFree = usage.costUsd === 0 && totalTokens(usage) > 0; // of a free model
+  return usage.costUsd !== null && !isFree && !hasWorstCase(session, id);
+};
+
 /** Counts usage once per id. Without usage the id stays open, since usage may come late. */
 export const countUsage = (
   session: SessionData,
   id: string,
   usage: Usage | null,
-  coverage: Coverage = 'whole',
+  coverage: UsageCoverage = 'whole',
 ): SessionData => {
   if (usage === null || !session.unaccounted.includes(id)) return session;
   const counted = settledUsage(session, id, usage, coverage);
   const sent = findReservation(session, id)?.sent ?? null;
-  const isKnown = coverage === 'whole' && usage.costUsd !== null && sent !== null;
+  const isCounted = usage.costUsd !== null && totalTokens(usage) > 0;
+  const isKnown = coverage === 'whole' && isCounted && sent !== null;
+  const atLeast = coverage === 'partial' && mayCostMore(session, id, usage);
   return changeSession(session, {
     unaccounted: session.unaccounted.filter((open) => open !== id),
     reserved: withoutReservations(session, [id]),
-    usage: addUsage(session.usage, counted),
+    usage: addUsage(session.usage, atLeast ? { ...counted, atLeast } : counted),
     ...(isKnown ? { measured: { ...sent, tokens: totalTokens(usage) } } : {}),
   });
 };
@@ -434,21 +446,35 @@ export const costsNothing = ({
   firstPieceAt === undefined && (error.sent === 'no' || refusals.has(error.kind));
 
 /**
- * Counts a failed request. If its provider refused or never received it, its reservation ends. Any
- * other failed request without usage stays reserved, since it may have cost that much.
+ * Counts a failed request. If its provider refused or never received it, its id is closed. Any
+ * other failed request without usage stays open and reserved, since it may have cost that much.
  */
 export const countFailure = (session: SessionData, failure: On<'LlmFailed'>): SessionData => {
   const { requestId, usage } = failure;
-  if (usage !== null) return countUsage(session, requestId, usage, 'partial');
-  if (!costsNothing(failure)) return session;
-  return changeSession(session, { reserved: withoutReservations(session, [requestId]) });
+  if (usage !== null) return countUsage(session, requestId, usage, failure.coverage ?? 'partial');
+  const isFree = failure.coverage === 'whole' || costsNothing(failure);
+  return isFree ? closeId(session, requestId, null) : session;
 };
+
+/** Counts a failed compaction. If its cost is unknown, its id stays open. */
+export const countFailedCompaction = (
+  session: SessionData,
+  { compactionId, usage, coverage }: On<'CompactionFailed'>,
+): SessionData =>
+  coverage === 'whole'
+    ? closeId(session, compactionId, usage)
+    : countUsage(session, compactionId, usage, 'partial');
 
 /**
  * Counts the final report of an id. Without usage the id is closed, since nothing can come late.
  */
-const closeId = (session: SessionData, id: string, usage: Usage | null): SessionData => {
-  if (usage !== null) return countUsage(session, id, usage);
+const closeId = (
+  session: SessionData,
+  id: string,
+  usage: Usage | null,
+  coverage?: UsageCoverage,
+): SessionData => {
+  if (usage !== null) return countUsage(session, id, usage, coverage);
   if (!session.unaccounted.includes(id)) return session;
   return changeSession(session, {
     unaccounted: session.unaccounted.filter((open) => open !== id),
@@ -478,16 +504,17 @@ export const surplusWarnings = (
 /** Counts a completed hook phase. A failed phase leaves its id open. */
 export const countHookUsage = (
   session: SessionData,
-  { hookId, usage }: On<'HookCompleted'>,
-): SessionData => closeId(session, hookId, usage);
+  { hookId, usage, coverage }: On<'HookCompleted'>,
+): SessionData => closeId(session, hookId, usage, coverage);
 
 /** The usage id of a spending call, open from its start to its outcome. */
 export const spendingId = (batchId: string, callId: string): string => `${batchId}/${callId}`;
 export const isSpendingId = (id: string): boolean => id.includes('/');
+const isHookId = (id: string): boolean => id.startsWith('hook-');
 
 /**
  * Counts the outcome of a spending call. A stopped or lost call that reports no usage keeps its
- * reservation.
+ * reservation; without one nobody knows what it cost.
  */
 export const countToolUsage = (
   session: SessionData,
@@ -496,9 +523,50 @@ export const countToolUsage = (
   const id = spendingId(batchId, callId);
   const { status, ran, usage = null } = outcome;
   const mayCost = usage === null && ran !== 'no' && status !== 'ok' && status !== 'failed';
-  return mayCost && findReservation(session, id) !== undefined
-    ? session
-    : closeId(session, id, usage);
+  if (!mayCost || !session.unaccounted.includes(id)) return closeId(session, id, usage);
+  return findReservation(session, id) === undefined
+    ? asLowerBound(closeId(session, id, null))
+    : session;
+};
+
+/** The session whose sum of dollars is a lower bound from now on. */
+const asLowerBound = (session: SessionData): SessionData =>
+  changeSession(session, { usage: { ...session.usage, atLeast: true } });
+
+/**
+ * The sums of a session as they are told: `atLeast` also while the usage of a call that is over has
+ * not come. A hook whose id is open has asked no model, if nothing is reserved for it.
+ */
+export const toldUsage = (state: State): UsageTotals => {
+  const { session } = state;
+  const current = measuredId(state);
+  const runsCalls = state.name === 'ExecutingTools';
+  const isMissing = (id: string): boolean =>
+    id !== current &&
+    !(runsCalls && isSpendingId(id)) &&
+    !(isHookId(id) && findReservation(session, id) === undefined);
+  const { usage, unaccounted } = session;
+  return unaccounted.some(isMissing) ? { ...usage, atLeast: true } : usage;
+};
+
+/**
+ * The session in another process. The request `sentId` of the old one may have cost something,
+ * although it is sent again under its id; so may its spending calls. Their ids are closed unless
+ * they run again: no report can come any more.
+ */
+export const countAbandoned = (
+  session: SessionData,
+  sentId: string | null,
+  running: readonly string[],
+): SessionData => {
+  const { unaccounted } = session;
+  const isAbandoned = (id: string): boolean => isSpendingId(id) && !running.includes(id);
+  const mayHaveCost = unaccounted.some(
+    (id) => (id === sentId || isAbandoned(id)) && !hasWorstCase(session, id),
+  );
+  const open = unaccounted.filter((id) => !isAbandoned(id));
+  const closed = changeSession(session, { unaccounted: open });
+  return mayHaveCost ? asLowerBound(closed) : closed;
 };
 
 /** Counts the usage in an event, if it has any. */
@@ -511,7 +579,7 @@ const countEvent = (session: SessionData, event: Event): SessionData => {
     case 'CompactionCompleted':
       return countUsage(session, event.compactionId, event.usage);
     case 'CompactionFailed':
-      return countUsage(session, event.compactionId, event.usage, 'partial');
+      return countFailedCompaction(session, event);
     case 'HookCompleted':
       return countHookUsage(session, event);
     case 'ToolCompleted':
@@ -788,80 +856,6 @@ export const settleLost = (session: SessionData, current: readonly string[]): Se
     `${formatNumber('usd', usd)}, the most that it can be, counts as spent`;
   return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
-
-// ---- Whether a sum is whole ----
-
-type SeenStep = { readonly event: Event; readonly state: State };
-
-/** Under a limit in dollars the worst case of a call counts until its cost is known. */
-const hasWorstCase = (session: SessionData, id: string): boolean =>
-  (findReservation(session, id)?.usd ?? 0) > 0;
-
-/**
- * Tells whether a session may have cost more than its sum, by its steps: a call that is over may
- * have cost something that it never reported, since its reply broke off, or its process ended.
- */
-export class CostGaps {
-  #before: State | null = null;
-  /** Requests that their provider refused or never got: they are open, and cost nothing. */
-  readonly #refused = new Set<string>();
-  #hasGap = false;
-
-  /** Adds a step; call it for all, in order. */
-  see({ event, state }: SeenStep): void {
-    const before = this.#before ?? state;
-    this.#before = state;
-    switch (event.type) {
-      case 'LlmFailed':
-        if (event.usage === null && costsNothing(event)) this.#refused.add(event.requestId);
-        this.#addPart(before, event.requestId, event.usage);
-        break;
-      case 'CompactionFailed':
-        this.#addPart(before, event.compactionId, event.usage);
-        break;
-      case 'UsageReported':
-        if (event.coverage !== 'whole') this.#addPart(before, event.usageId, event.usage);
-        break;
-      case 'Resumed':
-        this.#addLost(before, state);
-        break;
-      default:
-    }
-  }
-
-  /** Usage that is only a part of what a call has used. */
-  #addPart({ session }: State, id: string, usage: Usage | null): void {
-    if (usage === null || usage.costUsd === null || !session.unaccounted.includes(id)) return;
-    const isFree = usage.costUsd === 0 && totalTokens(usage) > 0; // of a free model
-    if (!isFree && !hasWorstCase(session, id)) this.#hasGap = true;
-  }
-
-  /** What the ended process had sent: a request is sent again under its id, calls are given up. */
-  #addLost(before: State, { session }: State): void {
-    const isSent = before.name === 'CallingLlm' || before.name === 'Compacting';
-    const sent = isSent ? measuredId(before) : null;
-    this.#hasGap ||= before.session.unaccounted.some(
-      (id) =>
-        (id === sent || (isSpendingId(id) && !session.unaccounted.includes(id))) &&
-        !hasWorstCase(before.session, id),
-    );
-  }
-
-  /** Whether the sum is one of at least so much. Hooks leave ids open that cost nothing. */
-  get exist(): boolean {
-    const state = this.#before;
-    if (state === null || this.#hasGap) return this.#hasGap;
-    const current = measuredId(state);
-    const runsCalls = state.name === 'ExecutingTools';
-    return state.session.unaccounted.some(
-      (id) =>
-        id !== current &&
-        !this.#refused.has(id) &&
-        !id.startsWith('hook-') &&
-        !(runsCalls && isSpendingId(id)),
-    );
-  }
-}
 
 // ---- The time limit of a turn: a timer as long as the turn (rules.md#time-limit) ----
 

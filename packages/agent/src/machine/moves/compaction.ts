@@ -26,7 +26,7 @@ import {
   nextId,
   type SessionData,
 } from '../state.js';
-import { countUsage } from './budget.js';
+import { countFailedCompaction, countUsage } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendInputs, newCallingLlm } from './request.js';
 
@@ -174,7 +174,7 @@ export const goOnUncompacted = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
+  const session = countFailedCompaction(state.session, event);
   // `rest` for the compiler: see `beforeWaitingTurn`
   const next = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   const reason = {
@@ -194,7 +194,7 @@ export const sendUncompacted = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'CallingLlm'> => {
-  const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
+  const session = countFailedCompaction(state.session, event);
   return go(newCallingLlm(session, 'toolResults', 1), ...showFailure(event));
 };
 
@@ -203,7 +203,7 @@ export const failCompaction = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'Failed'> => {
-  const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
+  const session = countFailedCompaction(state.session, event);
   const message = failureText(event);
   return go({ name: 'Failed', session, error: 'compaction', message }, ...showFailure(event));
 };

@@ -48,7 +48,8 @@ import {
 } from './batch-calls.js';
 import { forceBatch, settleForShutdown } from './batch-events.js';
 import {
-  isSpendingId,
+  countAbandoned,
+  measuredId,
   remainingTimer,
   resetClock,
   resumeClock,
@@ -126,16 +127,14 @@ export const keepInput = (
  * ordinary events: it runs them again, checks whether they had their effect, or reports them lost.
  */
 
-/**
- * The session in its new epoch. Ids of abandoned spending calls are closed: no report can come any
- * more.
- */
+/** The session in its new epoch, with what the old process left uncounted. */
 const enterEpoch = (state: RestingState, { epoch }: On<'Resumed'>): SessionUpdate => {
   const running = spendingIds(state);
+  const isSent = state.name === 'CallingLlm' || state.name === 'Compacting';
+  const known = countAbandoned(state.session, isSent ? measuredId(state) : null, running);
   // Reservations of the old process count as spent, since its cost can't be reported any more.
-  const { session, actions } = settleLost(state.session, running);
-  const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || running.includes(id));
-  return { session: changeSession(session, { epoch, unaccounted }), actions };
+  const { session, actions } = settleLost(known, running);
+  return { session: changeSession(session, { epoch }), actions };
 };
 
 /** The same, with the time limit of the turn continued. */

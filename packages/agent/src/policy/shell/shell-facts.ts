@@ -13,6 +13,11 @@
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
  * shell would start; the second reading, for plain texts; words whose value stands in the same
  * text; and `commandFacts`, which adds what the words do not say.
+ *
+ * Of a command that was read (read-words.ts), `flow` says when it runs: `always`, behind `&&` or
+ * `||` (`and`, `or`), or `apart`: in a process of its own, so that it sets no variable of the
+ * shell. `reads` is its input. Of the row of a program (program.ts), `runs` is the index of the
+ * word at which the command that it starts begins.
  */
 
 import { constants } from 'node:fs';
