@@ -80,7 +80,7 @@ export type ProcessEnd =
       readonly kind: 'killed';
       readonly signal: string;
       /**
-       * Why an earlier process has killed it. `lost`: nobody saw how it ended; the signal is a guess.
+       * Why an earlier process has killed it. `lost`: nobody saw its end; the signal is a guess.
        * Absent: this process saw it, or killed it.
        */
       readonly why?: KillReason;

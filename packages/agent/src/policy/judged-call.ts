@@ -86,7 +86,7 @@ export type ParsedCommand = {
    */
   readonly readAs?: readonly (string | null)[];
   /**
-   * The folder of the `cd` that it surely stands behind: `dist` in `cd dist && rm *`. It is relative
+   * The folder of the `cd` that surely ran before it: `dist` in `cd dist && rm *`. It is relative
    * to a folder in which that `cd` may run.
    */
   readonly folder?: string;

@@ -190,12 +190,12 @@ type GlobOptions = {
   readonly work: Work;
 };
 
-/** Counts down what is left of WORK_MAX, so that no text of a stranger takes long. */
-type Work = { left: number };
+/** What remains of WORK_MAX, so that no text of a stranger takes long. */
+type Work = { remaining: number };
 
 const isTooMuch = (work: Work, characters: number): boolean => {
-  work.left -= characters + PATH_WORK;
-  return work.left < 0;
+  work.remaining -= characters + PATH_WORK;
+  return work.remaining < 0;
 };
 
 /** Where a pattern is expanded. */
@@ -203,7 +203,7 @@ type Glob = GlobOptions & { readonly folder: string };
 
 const globOptions = (commands: readonly ParsedCommand[]): GlobOptions => ({
   withHidden: commands.some(({ words }) => words.includes('dotglob')),
-  work: { left: WORK_MAX },
+  work: { remaining: WORK_MAX },
 });
 
 /** The paths that a pattern without braces matches; null: unknown. */
@@ -223,8 +223,8 @@ const matchPattern = (
     if (signs === null || part.includes('**')) return null;
     const takesHidden = withHidden || part.startsWith('.');
     places = places.flatMap((place) => {
-      const names = work.left < 0 ? [] : namesIn(place);
-      work.left -= names.join('/').length;
+      const names = work.remaining < 0 ? [] : namesIn(place);
+      work.remaining -= names.join('/').length;
       return names
         .filter((name) => (takesHidden || !name.startsWith('.')) && fitsName(signs, [...name]))
         .map((name) => path.join(place, name));
