@@ -205,6 +205,28 @@ test('a worktree with work in it is kept and named', async (context) => {
   assert.equal(existsSync(mark), false);
 });
 
+test('a worktree is kept for what git does not look at: submodules, and files that it is to skip', async (context) => {
+  const { client, create, repository } = await start(context);
+  const quiet = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false'];
+  const [skipped, sparse, module] = [await create(), await create(), await create()];
+  for (const { place } of [skipped, sparse])
+    git(place, ...quiet, 'update-index', '--skip-worktree', 'a.txt');
+  writeFileSync(path.join(skipped.place, 'a.txt'), 'two\n');
+  rmSync(path.join(sparse.place, 'a.txt'));
+  assert.match(String((await close(client, skipped.id))?.why), /not looked at by git: a\.txt/);
+  assert.deepEqual(await close(client, sparse.id), { kind: 'removed' }, 'control');
+
+  const local = [...quiet, '-c', 'protocol.file.allow=always'];
+  git(module.place, ...local, 'submodule', '--quiet', 'add', repository, 'sub');
+  git(module.place, ...quiet, 'commit', '--quiet', '-m', 'sub');
+  git(module.place, ...quiet, 'branch', 'kept');
+  writeFileSync(path.join(module.place, 'sub', 'a.txt'), 'two\n');
+  assert.match(String((await close(client, module.id))?.why), /not looked at by git: sub/);
+  git(module.place, ...quiet, 'submodule', '--quiet', 'deinit', '--force', 'sub');
+  await client.send(module.id, { text: 'hi' });
+  assert.match(String((await close(client, module.id))?.why), /not looked at by git: sub/);
+});
+
 test('sessions that share a worktree keep it until the last one is closed', async (context) => {
   const { client, create } = await start(context);
   const { id, place } = await create();

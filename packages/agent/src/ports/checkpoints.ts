@@ -87,13 +87,14 @@ export type Checkpoints = {
    * it is one of a killed process, at an unknown time.
    */
   after(call: JudgedCall, hasEnded?: boolean): Promise<string>;
+  /** Called when a call for which `before` was called has not run. */
+  withdraw(call: JudgedCall): Promise<void>;
   /**
-   * Called when a batch has ended, with its calls that may have changed files. Changes from before
-   * the first of them are changes of others. Null: nothing changed, and there is no checkpoint.
+   * Called when a batch has ended. Changes from before the first of its calls are changes of
+   * others. Null: nothing changed, and there is no checkpoint.
    */
   take(ended: {
     readonly by: Exclude<ChangedBy, 'rewind'>;
-    readonly calls: readonly JudgedCall[];
     /**
      * What else may have changed files. `jobs`: commands in the background, at any time since the
      * last checkpoint. `killedCalls`: calls of a killed process, if it left any without a

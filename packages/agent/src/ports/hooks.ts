@@ -43,9 +43,9 @@ export type Hooks = {
   before(call: JudgedCall, settings: Settings): Promise<void>;
   /**
    * Called when a mutating call has ended, to remember its changes for the next phase: after each
-   * cancelled call, since its batch may get no phase, with auto-commit after each call, with
-   * formatters after each that does not name its files, and when a resumed session finds that the
-   * call had its effect, or still runs and then ends. Never rejects.
+   * cancelled call, also one that has not run, since its batch may get no phase, with auto-commit
+   * after each call, with formatters after each that does not name its files, and when a resumed
+   * session finds that the call had its effect, or still runs and then ends. Never rejects.
    */
   after(call: JudgedCall, settings: Settings): Promise<void>;
   /**

@@ -128,6 +128,8 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
     ): Promise<void>;
     /** See `after` in ports/checkpoints.ts: a line for the model, perhaps empty. */
     after(call: JudgedCall, hasEnded: boolean): Promise<string>;
+    /** A call for which `before` was called has not run. */
+    withdraw(call: JudgedCall): void;
     /** Takes the checkpoint of calls of a killed process; null if there are none. */
     settleKilled(): Promise<void> | null;
   };

@@ -180,7 +180,6 @@ export const createUserHookRuns = (
 type NotedCalls = {
   /** Null: a command of the user. */
   readonly batchId: string | null;
-  readonly calls: JudgedCall[];
   /** They are those of a killed process, which nobody has noted. */
   readonly areKilled: boolean;
 };
@@ -245,13 +244,13 @@ export class CheckpointRuns {
     });
     const isOther = this.#noted?.areKilled || this.#noted?.batchId !== batchId;
     if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
+    if (signal?.aborted) return;
+    this.#noted ??= { batchId, areKilled: false };
     const looking = attempt(() => checkpoints.before(call, level)).then((looked) => {
       if (looked.kind === 'fault') this.#fault = looked.fault;
       return looked;
     });
     if ((await Promise.race([looking, cancelled])) === 'cancelled') return;
-    this.#noted ??= { batchId, calls: [], areKilled: false };
-    if (call !== null) this.#noted.calls.push(call);
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
   }
 
@@ -266,9 +265,15 @@ export class CheckpointRuns {
     return looked.kind === 'done' ? looked.value : ''; // the checkpoint has all the same
   }
 
+  /** A call for which `before` was called has not run. */
+  withdraw(call: JudgedCall): void {
+    // if it fails, the call has a checkpoint all the same
+    void attempt(async () => this.checkpoints?.withdraw(call));
+  }
+
   /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
   noteKilled(batchId: string): void {
-    if (this.checkpoints !== null) this.#noted ??= { batchId, calls: [], areKilled: true };
+    if (this.checkpoints !== null) this.#noted ??= { batchId, areKilled: true };
   }
 
   /** Whether nothing is left to take. */
@@ -291,10 +296,9 @@ export class CheckpointRuns {
     this.#last = noted;
     this.#jobsRan = this.#mayHaveJobs && this.#hasJobs();
     return this.#track(async () => {
-      const { calls } = noted;
       const by = changedBy(noted);
       const taken = await attempt(() =>
-        checkpoints.take({ by, calls, ...(alsoRan === undefined ? {} : { alsoRan }) }),
+        checkpoints.take({ by, ...(alsoRan === undefined ? {} : { alsoRan }) }),
       );
       const before = this.#fault;
       if (taken.kind === 'done') this.#fault = null;

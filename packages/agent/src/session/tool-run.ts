@@ -238,9 +238,18 @@ export class ToolRuns {
   #runWhenDurable(run: ToolRun): OnApplied {
     return (accepted) => {
       if (accepted) return void this.#finish(run);
+      this.#withdraw(run);
       this.#stopped.add(run, CANCELLED_BEFORE_START);
       this.#remove(run);
     };
+  }
+
+  /** A call has not run, so what changes from now on is not its work. Nobody waits for this. */
+  #withdraw({ call, observed }: ToolRun): void {
+    const { hooks } = this.#equipment;
+    if (observed !== null && !this.#closing)
+      void attempt(async () => hooks?.after(call, this.#settings()));
+    this.#session.checkpoints.withdraw(call);
   }
 
   /** Reports the outcome that `findOutcome` finds; runs the call again if it finds none. */
@@ -314,7 +323,10 @@ export class ToolRuns {
 
   /** The outcome, with a text about uncommitted changes of the user that the call has lost. */
   async #withLostText(run: ToolRun, outcome: ToolOutcome, hasEnded: boolean): Promise<ToolOutcome> {
-    if (outcome.ran === 'no') return outcome;
+    if (outcome.ran === 'no') {
+      this.#withdraw(run);
+      return outcome;
+    }
     const text = await this.#session.checkpoints.after(run.call, hasEnded);
     return text === '' ? outcome : { ...outcome, text: `${outcome.text}\n[${text}]` };
   }

@@ -17,12 +17,18 @@ const MESSAGES_CHARACTERS_MAX = 2_000;
 /** Longer records are cut here. */
 const RECORD_CHARACTERS_MAX = 1_000_000;
 
+/** Exit codes of ripgrep; all others: it failed, perhaps for some files only. */
+const FOUND = 0;
+const NOTHING_FOUND = 1;
+
 /** Why ripgrep could not search. */
 export type RipgrepFault = { readonly isOfPattern: boolean; readonly text: string };
 
+const KILLED: RipgrepFault = { isOfPattern: false, text: 'ripgrep was ended from outside' };
+
 export type RipgrepEnd = {
-  /** Exit code of ripgrep: 0 found, 1 nothing found, 2 failed, perhaps for some files only. */
-  readonly code: number | null;
+  /** It has not searched everything, though nobody stopped it. */
+  readonly isPartial: boolean;
   /** Null also if only some files were unreadable. */
   readonly fault: RipgrepFault | null;
   /** Stopped before the last record. */
@@ -114,7 +120,9 @@ const start = async (request: RipgrepRequest): Promise<RipgrepEnd> => {
     child.once('error', reject);
     child.once('close', (code) => {
       signal.removeEventListener('abort', stop);
-      resolve({ more, code, fault: readFault(messages.trim()) });
+      const isPartial = !more && !signal.aborted && code !== FOUND && code !== NOTHING_FOUND;
+      const fault = isPartial && code === null ? KILLED : readFault(messages.trim());
+      resolve({ more, isPartial, fault });
     });
   });
 };

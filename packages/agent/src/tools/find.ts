@@ -26,8 +26,6 @@ const SHOWN_MAX = 1_000;
 /** After so many matches the search ends; these are sorted by time. */
 const FOUND_MAX = 20_000;
 const STATS_AT_ONCE = 64;
-/** The exit code of ripgrep after an error. */
-const RIPGREP_FAULT = 2;
 
 const schema = v.strictObject({
   glob: v.pipe(
@@ -138,14 +136,14 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const { names, end } = result;
   if (context.signal.aborted)
     return stopped(context.signal, `stopped; ${names.length} files were found so far`);
-  const isPartial = end.code === RIPGREP_FAULT;
-  if (names.length === 0 && isPartial) return failed(`No files; some folders could not be read.`);
+  const why = end.fault?.text ?? 'some folders could not be read';
+  if (names.length === 0 && end.isPartial) return failed(`No files; ${why}.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };
   const limit = input.limit ?? SHOWN_DEFAULT;
   const newest = await onlyPresent((await sortByTime(names, real)).slice(0, limit), real);
   const prefix = shown === '.' ? '' : `${shown}/`;
   const lines = newest.map((name) => `${prefix}${name}`);
-  const unread = isPartial ? ['[some folders could not be read]'] : [];
+  const unread = end.isPartial ? [`[${why}]`] : [];
   return {
     status: 'ok',
     text: [...lines, ...describeLimit(names.length, limit, end.more), ...unread].join('\n'),

@@ -54,7 +54,7 @@ const FOREIGN: ForeignFields = {
 
 /**
  * By path relative to the listed folder: for a folder the number of files in it and below that git
- * does not ignore, for such a file 1. `areAll`: counting has not stopped before the end.
+ * does not ignore, for such a file 1. `areAll`: no folder was left out, and counting has ended.
  */
 type FileCounts = { readonly files: ReadonlyMap<string, number>; readonly areAll: boolean };
 
@@ -68,8 +68,8 @@ const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<File
     files += 1;
     return files < COUNTED_MAX ? 'more' : 'enough';
   };
-  const { more } = await listFiles({ folder, signal, take });
-  return { files: counts, areAll: !more };
+  const { more, isPartial } = await listFiles({ folder, signal, take });
+  return { files: counts, areAll: !more && !isPartial };
 };
 
 /** An entry of the tree. */
@@ -117,6 +117,10 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
     .sort(compareNodes);
 };
 
+/** Whether a folder without counted files can't be read. Where all were counted, none is closed. */
+const isClosed = async (top: string, node: Node, { areAll }: FileCounts): Promise<boolean> =>
+  !areAll && (await readNodes(top, node)) === null;
+
 /** The nodes, with a few of many files that have the same extension. */
 const foldAlike = (nodes: readonly Node[]): readonly Node[] => {
   const places = new Map<string, number>();
@@ -159,7 +163,8 @@ const grow = async (
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
           // no file below it was counted
-          if (!counts.files.has(node.place)) node.closed = 'uncounted';
+          if (!counts.files.has(node.place))
+            node.closed = (await isClosed(top, node, counts)) ? 'unreadable' : 'uncounted';
           else if (at === depth) node.closed = 'depth';
           else next.push(node);
         }

@@ -420,7 +420,7 @@ const OMITTED_MAX = 5;
 
 /** The result for the model. */
 const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
-  const { code, fault, regexFault, more } = searched;
+  const { isPartial, fault, regexFault, more } = searched;
   const notes = shown.omitted.slice(0, OMITTED_MAX);
   const others = shown.omitted.length - OMITTED_MAX;
   if (others > 0) notes.push(`[the same holds for ${plural(others, 'more file')}]`);
@@ -431,15 +431,14 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
   const text = (...last: readonly string[]): string =>
     [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) return stopped(signal, text('[there may be more]'));
-  if (!more && code !== 0 && code !== 1 && fault !== null)
-    return failed(`The search failed: ${fault.text}.`);
+  if (isPartial && fault !== null) return failed(`The search failed: ${fault.text}.`);
   if (shown.lines.length === 0 && shown.omitted.length === 0) notes.unshift('No matches.');
   if (more || cut !== null) {
     const extent = more ? '; the rest was not counted' : '';
     const next = NEXT[cut ?? 'bytes'];
     notes.push(`[${describeTotals(shown, searched, kind)}${extent}: ${next}]`);
   }
-  if (!more && code !== 0 && code !== 1) notes.push('[some files or folders could not be read]');
+  if (isPartial) notes.push('[some files or folders could not be read]');
   return { status: 'ok', text: text(), summary: summarize({ searched, shown, cut, kind }) };
 };
 

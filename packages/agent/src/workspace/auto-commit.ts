@@ -34,11 +34,13 @@ import {
 } from './head-changes.js';
 import {
   askTree,
+  type CommitSnapshot,
   commitTree,
   findObstacle,
   joinNames,
   type PreparedTree,
   prepareTree,
+  takeCommitSnapshot,
 } from './make-commit.js';
 import { type ChangedFile, takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
 
@@ -85,7 +87,7 @@ export class AutoCommitter {
     const prepared = interrupted?.findLast((effect) => effect.kind === 'commit');
     const place = this.#watch.place(workspace, signal);
     const report = await useRepository(place, async (repository) => {
-      const snapshot = await takeSnapshot(repository);
+      const snapshot = await takeCommitSnapshot(repository);
       const made = prepared === undefined ? null : await findMade(repository, snapshot, prepared);
       const chosen = await chooseFiles(repository, snapshot, context, observer);
       if (made !== null) return this.#createReport(snapshot, chosen, '', made);
@@ -97,7 +99,7 @@ export class AutoCommitter {
   /** Commits the chosen files, or reports why not. */
   async #commitIn(
     repository: Repository,
-    snapshot: WorktreeSnapshot,
+    snapshot: CommitSnapshot,
     context: HookContext,
     chosen: ChosenFiles,
     observer: WorkspaceObserver,
@@ -201,6 +203,7 @@ const OUTSIDE = 'it is outside the workspace, so no checkpoint has it';
 const FILTERED = 'a filter of the repository would have to run for it';
 const UNNAMEABLE = 'its name is no UTF-8';
 const STAGED = 'somebody else staged it';
+const OTHERWISE_STAGED = 'another version of it is staged';
 const TOO_LARGE = `it is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB`;
 
 /** The agent's files that can be committed. Those without uncommitted changes are settled. */
@@ -235,7 +238,7 @@ const chooseFiles = async (
       ? await changes.judge(file, await readNow(file), (state) => head.has(state))
       : ({ kind: 'unsure', why: OUTSIDE } as const);
     if (whose.kind === 'unsure') excluded.set(name, whose.why);
-    else if (!(await head.isStagedAs(whose.states))) excluded.set(name, BEFORE);
+    else if (!(await head.isStagedAs(whose.states))) excluded.set(name, OTHERWISE_STAGED);
     else if (!whose.mayBeStaged && !(await head.isStagedAs([]))) staged.push(file);
     else ours.set(name, whose.during);
   }
@@ -246,7 +249,9 @@ const chooseFiles = async (
   for (const file of staged) excluded.set(path.relative(top, file), STAGED);
   await observer.settle([...clean, ...staged]);
   // of a filtered file nobody can tell whether HEAD has its content
-  const unlike = [...excluded].flatMap(([name, why]) => (why === BEFORE ? [name] : []));
+  const unlike = [...excluded].flatMap(([name, why]) =>
+    why === BEFORE || why === OTHERWISE_STAGED ? [name] : [],
+  );
   const asked = [...ours.keys(), ...unlike];
   const filtered = asked.length === 0 ? new Set() : await askFiltered(repository, asked);
   for (const name of asked) if (filtered.has(name)) excluded.set(name, FILTERED);
@@ -289,11 +294,9 @@ class HeadFile {
   /** Whether HEAD has the file in this state. */
   async has(state: FileState): Promise<boolean> {
     const { committed } = this.#entry;
-    const object = await this.#hashState(state);
-    if (committed === null || object === null) return committed === object;
     const isFileMode = this.#repository.config.get('core.filemode') !== 'false';
-    if (state.kind === 'file' && isFileMode && gitMode(state.mode) !== committed.mode) return false;
-    return object === committed.object || (await this.#isConverted(state, committed.object));
+    const isOtherMode = state.kind === 'file' && gitMode(state.mode) !== committed?.mode;
+    return !(isFileMode && isOtherMode) && this.#isObject(state, committed?.object ?? null);
   }
 
   /** Whether only the agent staged it: the index has it as HEAD, or in one of these states. */
@@ -304,9 +307,15 @@ class HeadFile {
     for (const state of states) {
       const isOtherMode = state.kind === 'file' && gitMode(state.mode) !== stagedMode;
       if (isOtherMode && !isHeadMode && committed !== null) continue;
-      if ((await this.#hashState(state)) === staged) return true;
+      if (await this.#isObject(state, staged)) return true;
     }
     return false;
+  }
+
+  /** Whether git stores a state as that object; null: as none. */
+  async #isObject(state: FileState, object: string | null): Promise<boolean> {
+    if ((await this.#hashState(state)) === object) return true;
+    return object !== null && (await this.#isConverted(state, object));
   }
 
   /** The name of git for a content; null for none; empty if it is not kept. */
@@ -503,9 +512,7 @@ const showPatch = async (
     before,
     tree,
   ];
-  const end = await repository.run(args, { bytesMax: DIFF_BYTES + 1, atMax: 'cut' });
-  if (end.code !== 0) throw new ProgramFailure('refused', `git diff-tree failed: ${end.errors}`);
-  return cutDiff(end.output);
+  return cutDiff((await repository.askPart(args, DIFF_BYTES + 1)).output);
 };
 
 /** Cuts a diff at the limit, after a whole line or character, with a notice. */

@@ -9,7 +9,7 @@
  * |---|---|---|---|---|
  * | `locateRepository` | `rev-parse`, `config --list` | as git finds it | all | LOCATE_OPTIONS |
  * | `includedBy` | `config --file` | none | one file | LOCATE_OPTIONS |
- * | `run` | `ask`, `tryAsk` | the real one, with links | ours | HARDENING |
+ * | `run` | `ask`, `askPart`, `tryAsk` | the real one, with links | ours | HARDENING |
  * | `runReal` | `changeWorktrees`, `changeHead` | the real one | the repository's | HARDENING |
  * | `runToEnd` | `moveRef`, `runScript` | the real one | all | HARDENING |
  *
@@ -113,6 +113,8 @@ export type Repository = RepositoryLocation & {
   run(args: readonly string[], options?: GitOptions): Promise<ProgramEnd>;
   /** Runs a command and returns its output. Rejects if the exit code is not 0. */
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
+  /** Like `ask`, up to a number of bytes. `cut`: there are more. */
+  askPart(args: readonly string[], bytesMax: number): Promise<Pick<ProgramEnd, 'output' | 'cut'>>;
   /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
   tryAsk(args: readonly string[]): Promise<string | null>;
   /** Moves a ref, even if this program ends meanwhile. Code 0: it has moved. */
@@ -300,6 +302,11 @@ const openRepository = (
       const end = await run(args, options);
       if (end.code !== 0) throw refusal(args, end);
       return end.output.toString('utf8');
+    },
+    askPart: async (args, bytesMax) => {
+      const end = await run(args, { bytesMax, atMax: 'cut' });
+      if (end.code !== 0) throw refusal(args, end);
+      return end;
     },
     tryAsk: async (args) => {
       const { code, output } = await run(args);

@@ -58,6 +58,7 @@ export const createLateCheckpoints = (
   return {
     before: async (...begun) => (await load()).before(...begun),
     after: async (...ended) => (await load()).after(...ended),
+    withdraw: async (call) => (await load()).withdraw(call),
     take: async (ended) => (await load()).take(ended),
     // without the code loaded there is no checkpoint: nothing to sweep, record or close
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),

@@ -15,26 +15,31 @@ import { errorCode } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext } from '../ports/hooks.js';
 import type { Repository } from './git.js';
-import { findUnfinished, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
+import {
+  findUnfinished,
+  takeSnapshot,
+  takeStamp,
+  type WorktreeSnapshot,
+} from './repository-snapshot.js';
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
 /** Not committed, and nothing has changed: another process was faster, or holds a lock. */
 type Lost = { readonly kind: 'lost'; readonly why: string };
 
-/**
- * A file of a commit: its line for `update-index --index-info`, and its object in the index before
- * (null: none).
- */
+/** `indexCopy`: the user's index just before the snapshot. */
+export type CommitSnapshot = WorktreeSnapshot & { readonly indexCopy: string };
+
+/** A file of a commit: its mode and object in the index after it, and before (undefined: none). */
 type IndexChange = {
   readonly name: string;
   readonly entry: string;
-  readonly staged: string | null;
+  readonly before: string | undefined;
 };
 
 /** A tree that is ready to be committed. */
 export type PreparedTree = {
   readonly kind: 'prepared';
-  readonly snapshot: WorktreeSnapshot;
+  readonly snapshot: CommitSnapshot;
   /** HEAD's tree; the empty tree on a branch without commits. */
   readonly before: string;
   readonly tree: string;
@@ -44,10 +49,16 @@ export type PreparedTree = {
 
 // ---- The tree ----
 
+export const takeCommitSnapshot = async (repository: Repository): Promise<CommitSnapshot> => {
+  const indexCopy = path.join(repository.scratch, 'index-of-snapshot');
+  await copyIndex(repository.indexFile, indexCopy);
+  return { ...(await takeSnapshot(repository)), indexCopy };
+};
+
 /** Writes the tree of the commit. `same`: it equals HEAD's tree. */
 export const prepareTree = async (
   repository: Repository,
-  snapshot: WorktreeSnapshot,
+  snapshot: CommitSnapshot,
   names: readonly string[],
 ): Promise<PreparedTree | { readonly kind: 'same' } | Lost> => {
   const indexFile = path.join(repository.scratch, 'index-of-commit');
@@ -62,12 +73,14 @@ export const prepareTree = async (
   const tree = (await repository.ask(['write-tree', '--missing-ok'], { indexFile })).trim();
   if (tree === before) return { kind: 'same' };
   const entries = await readIndex(repository, indexFile, names);
-  const changes = names.flatMap((name): readonly IndexChange[] => {
-    const staged = snapshot.changed.get(name)?.staged;
-    // an entry with mode 0 removes the file from the index
-    const { mode, object } = entries.get(name) ?? { mode: '0', object: '0'.repeat(before.length) };
-    return staged === undefined ? [] : [{ name, entry: `${mode} ${object} 0\t${name}`, staged }];
-  });
+  const staged = await readIndex(repository, snapshot.indexCopy, names);
+  // an entry with mode 0 removes the file from the index
+  const gone = `0 ${'0'.repeat(before.length)}`;
+  const changes = names.map((name) => ({
+    name,
+    entry: entries.get(name) ?? gone,
+    before: staged.get(name),
+  }));
   return { kind: 'prepared', snapshot, before, tree, changes };
 };
 
@@ -81,14 +94,13 @@ export const askTree = async (repository: Repository, commit: string | null): Pr
 export const joinNames = (names: readonly string[]): string =>
   names.map((name) => `${name}\0`).join('');
 
-/** Mode and object by name. */
+/** Mode and object by name. Git lists an empty object for a file that is only announced (`-N`). */
 const readIndex = async (repository: Repository, indexFile: string, names: readonly string[]) => {
   const output = await repository.ask(['ls-files', '--stage', '-z', '--', ...names], { indexFile });
-  const entries = new Map<string, { readonly mode: string; readonly object: string }>();
+  const entries = new Map<string, string>();
   for (const record of output.split('\0')) {
-    const [, mode, object, name] = /^(\d+) ([0-9a-f]+) \d\t(.*)$/s.exec(record) ?? [];
-    if (mode !== undefined && object !== undefined && name !== undefined)
-      entries.set(name, { mode, object });
+    const [, entry, name] = /^(\d+ [0-9a-f]+) \d\t(.*)$/s.exec(record) ?? [];
+    if (entry !== undefined && name !== undefined) entries.set(name, entry);
   }
   return entries;
 };
@@ -185,6 +197,18 @@ trap - EXIT
 mv -f "$lock" "$index" || { rm -f "$lock"; exit 1; }
 `;
 
+/** Copies an index, unless there is none. Returns its mode. */
+const copyIndex = async (from: string, to: string): Promise<number> => {
+  await rm(to, { force: true });
+  try {
+    await copyFile(from, to);
+    return (await stat(to)).mode & 0o777;
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    return 0o644;
+  }
+};
+
 /**
  * Copies the user's index: `was`, as it is, and `now`, with the committed files in it. Without an
  * index there is no `was`: nothing was ever staged here, and the index begins with these files.
@@ -192,21 +216,12 @@ mv -f "$lock" "$index" || { rm -f "$lock"; exit 1; }
 const prepareIndex = async (repository: Repository, changes: readonly IndexChange[]) => {
   const was = path.join(repository.scratch, 'index-was');
   const now = path.join(repository.scratch, 'index-now');
-  for (const copy of [was, now]) await rm(copy, { force: true });
-  let mode = 0o644;
-  try {
-    await copyFile(repository.indexFile, was);
-    await copyFile(was, now);
-    mode = (await stat(was)).mode & 0o777;
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
-  }
+  await copyIndex(repository.indexFile, was);
+  const mode = await copyIndex(was, now);
   const names = changes.map(({ name }) => name);
   const entries = await readIndex(repository, now, names);
-  const untouched = changes.filter(
-    ({ name, staged }) => (entries.get(name)?.object ?? null) === staged,
-  );
-  const input = joinNames(untouched.map(({ entry }) => entry));
+  const untouched = changes.filter(({ name, before }) => entries.get(name) === before);
+  const input = joinNames(untouched.map(({ name, entry }) => `${entry} 0\t${name}`));
   await repository.ask(['update-index', '-z', '--index-info'], { indexFile: now, input });
   await chmod(now, mode);
   return { was, now };

@@ -5,17 +5,20 @@
  * 1. Nothing that the repository names is executed: files are checked out through a folder of links
  *    with our own configuration (git.ts), so no filter, hook or fsmonitor runs. Submodules and
  *    files of Git LFS stay as git stores them.
- * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no
- *    commit that was its HEAD and that no branch or tag has, here or as it was last seen in another
- *    repository. Ignored files count for nothing.
+ * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, no
+ *    submodule or other file at which git does not look, and no commit that was its HEAD and that
+ *    no branch or tag has, here or as it was last seen in another repository. Ignored files count
+ *    for nothing.
  */
 
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { attempt } from '../platform/attempt.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
+import { entryStatus, namesIn } from '../platform/files.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { findCommit, isAncestor, type Repository, useRepository } from './git.js';
+import { listSilent } from './uncommitted-files.js';
 
 export type WorktreePlace = {
   /** Real path of the repository's working tree. */
@@ -30,6 +33,8 @@ export type WorktreePlace = {
 type WorktreeContents = {
   /** Paths relative to the worktree. */
   readonly changed: readonly string[];
+  /** Files that git does not compare, and submodules, also removed ones. */
+  readonly silent: readonly string[];
   /** Whether it has commits by rule 2, beside the one that the session began with. */
   readonly hasOwnCommits: boolean;
 };
@@ -140,13 +145,25 @@ const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeC
       '--no-renames',
     ]);
     const changed = status.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
+    const entries = (await listSilent(worktree)).filter((name) =>
+      isFilled(path.join(worktree.top, name)),
+    );
+    // the repositories of submodules go with the worktree
+    const modules = namesIn(path.join(worktree.gitFolder, 'modules'));
     const earlier = await worktree.ask(['reflog', 'show', '--format=%H', 'HEAD']);
     const kept = ['--not', '--branches', '--tags', '--remotes'];
     const own = await worktree.ask(['rev-list', '--max-count=1', '--stdin', ...kept], {
       input: `HEAD\n${earlier}^${start}\n`,
     });
-    return { changed, hasOwnCommits: own !== '' };
+    const silent = [...new Set([...entries, ...modules])];
+    return { changed, silent, hasOwnCommits: own !== '' };
   });
+
+/** Whether a file is there, or a folder with something in it. */
+const isFilled = (place: string): boolean => {
+  const status = entryStatus(place);
+  return status !== null && (!status.isDirectory() || namesIn(place).length > 0);
+};
 
 const NAMED_MAX = 5;
 const firstNames = (paths: readonly string[]): string =>
@@ -164,8 +181,9 @@ export const releaseWorktree = async (
 ): Promise<string | null> => {
   const looked = await attempt(() => inspectWorktree(place, start));
   if (looked.kind === 'fault') return `git could not tell what is in it: ${looked.fault.message}`;
-  const { changed, hasOwnCommits } = looked.value;
+  const { changed, silent, hasOwnCommits } = looked.value;
   if (changed.length > 0) return `not committed: ${firstNames(changed)}`;
+  if (silent.length > 0) return `not looked at by git: ${firstNames(silent)}`;
   if (hasOwnCommits) return 'it holds commits that no branch has';
   const removed = await attempt(() => removeWorktree(place));
   return removed.kind === 'done' ? null : removed.fault.message;

@@ -70,8 +70,8 @@ const showChanged = async (
   head: string | null,
 ): Promise<{ readonly diffs: string[]; readonly more: number; readonly isCut: boolean }> => {
   if (head === null) return { diffs: [], more: 0, isCut: false };
-  const limit = { bytesMax: DIFF_BYTES_MAX, atMax: 'cut' } as const;
-  const { output, cut: isCut } = await repository.run([...DIFF, head, '--'], limit);
+  const args = [...DIFF, head, '--'];
+  const { output, cut: isCut } = await repository.askPart(args, DIFF_BYTES_MAX);
   const files = output.toString('utf8').split(/^(?=diff --git )/m);
   const diffs = files.filter((text) => text !== '');
   if (!isCut) return { diffs, more: 0, isCut };
@@ -115,8 +115,10 @@ export const lossesByGit =
   (workspace, paths) =>
     askHere(workspace, environment, async (repository) => {
       const status = await repository.ask([...STATUS, ...UNRECOVERABLE, '--', ...paths]);
-      const listed = await repository.ask(['ls-files', '-s', '-v', '-z', '--', ...paths]);
-      const losses = [...parseStatus(status), ...parseSilentEntries(listed)];
+      const silent = (await listSilent(repository, paths)).map(
+        (name): Loss => ({ name, kind: 'changed' }),
+      );
+      const losses = [...parseStatus(status), ...silent];
       return losses.map(({ name, kind }) => ({ path: path.join(repository.top, name), kind }));
     });
 
@@ -158,15 +160,24 @@ const parseStatus = (output: string): readonly Loss[] =>
     return worktree === ' ' || worktree === 'D' ? [] : [{ name, kind: 'changed' }];
   });
 
-/** Entries about which `status` is silent: submodules, and files whose changes git is to ignore. */
-const parseSilentEntries = (output: string): readonly Loss[] =>
-  output.split('\0').flatMap((entry): readonly Loss[] => {
+const LISTED_BYTES_MAX = 256 * 1024 * 1024;
+
+/**
+ * Entries about which `status` is silent: submodules, and files whose changes git is to ignore.
+ * Without paths all of them.
+ */
+export const listSilent = async (
+  repository: Repository,
+  paths: readonly string[] = [],
+): Promise<readonly string[]> => {
+  const args = ['ls-files', '-s', '-v', '-z', '--', ...paths];
+  const listed = await repository.ask(args, { bytesMax: LISTED_BYTES_MAX });
+  return listed.split('\0').flatMap((entry) => {
     const [, tag, mode, name] = /^(\S) (\d+) \S+ \d\t(.*)$/s.exec(entry) ?? [];
     // `H`: an ordinary entry; mode 160000: a submodule
-    return name === undefined || (tag === 'H' && mode !== '160000')
-      ? []
-      : [{ name, kind: 'changed' }];
+    return name === undefined || (tag === 'H' && mode !== '160000') ? [] : [name];
   });
+};
 
 /**
  * Finds the changes that taking paths back would discard: what is neither deleted nor as this
@@ -221,8 +232,7 @@ const findDiscarded = async (
   for (const { paths, from } of restores) {
     const places = paths.map((one) => (one === ':/' ? top : path.resolve(workspace, one)));
     const status = await repository.ask([...STATUS, '--untracked-files=no', '--', ...places]);
-    const listed = await repository.ask(['ls-files', '-s', '-v', '-z', '--', ...places]);
-    for (const { name } of parseSilentEntries(listed)) lost.add(name);
+    for (const name of await listSilent(repository, places)) lost.add(name);
     for (const entry of parseEntries(status)) if (await isLost(entry, from)) lost.add(entry.name);
   }
   return [...lost].map((name) => path.relative(workspace, path.join(top, name)));

@@ -133,6 +133,7 @@ test('a cancel does not wait for a hook that looks, and the call does not take e
   await on.runtime.send(on.id, { type: 'CancelTurn' });
   await on.rest();
   assert.equal(made, 0);
+  assert.deepEqual(hooks.log, ['before 1', 'after 1'], 'what follows is not its work');
 });
 
 test('the hooks look once a cancelled call has ended, and after each call with auto-commit or formatters', async () => {

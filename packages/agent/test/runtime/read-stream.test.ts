@@ -11,7 +11,7 @@ import {
   settle,
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
-import type { Usage } from '../../src/machine/settings.js';
+import type { Usage, UsageCoverage } from '../../src/machine/settings.js';
 import { markOwn } from '../../src/platform/untrusted-input.js';
 import type { ModelPiece } from '../../src/ports/model.js';
 import { type ReplyEnding, readStream } from '../../src/session/model-call.js';
@@ -19,7 +19,7 @@ import { type ReplyEnding, readStream } from '../../src/session/model-call.js';
 const hear = (answer: Answer, model = testModel(answer)) => {
   const clock = fakeClock();
   const shown: string[] = [];
-  const late: Usage[] = [];
+  const late: (readonly [Usage, UsageCoverage])[] = [];
   const listening = readStream({
     model,
     request: { instructions: '', tools: [], messages: [] },
@@ -27,7 +27,7 @@ const hear = (answer: Answer, model = testModel(answer)) => {
     firstByteMs: 120_000,
     silenceMs: 90_000,
     onPiece: (piece) => shown.push(piece.text),
-    onLateUsage: (usage) => late.push(usage),
+    onLateUsage: (...reported) => late.push(reported),
     estimates: false,
   });
   return { clock, shown, late, listening };
@@ -121,6 +121,28 @@ test('a deadline aborts the request, even if the model does not care', async () 
   clock.advance(120_000);
   await listening.ended;
   assert.equal(signal?.aborted, true);
+});
+
+test('usage that comes after an abort is a part of what was used, unless the reply was whole', async () => {
+  const usage = { inputTokens: 100, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const error = { kind: 'unreachable', message: '', retryable: true, retryAfterMs: null } as const;
+  const rows: readonly (readonly [ModelPiece, UsageCoverage])[] = [
+    [completed([]), 'whole'],
+    [{ type: 'failed', error, usage }, 'partial'],
+  ];
+  for (const [last, coverage] of rows) {
+    const { late, listening } = hear(async function* (_request, signal) {
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      yield last;
+    });
+    await settle();
+    listening.abort();
+    await listening.silent;
+    assert.deepEqual(
+      late.map(([, covered]) => covered),
+      [coverage],
+    );
+  }
 });
 
 test('an abort ends the call at once; usage that comes later is still counted', async () => {

@@ -20,6 +20,7 @@ import {
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { Checkpoints } from '../../src/ports/checkpoints.js';
 import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import { hooksOf } from './hooks.js';
 
 /** A tool whose calls end when the test says so; what it saw is kept. */
 const heldTool = (name: string, own = traits()) => {
@@ -136,9 +137,11 @@ for (const by of ['the grace time', 'a second cancel'] as const) {
 
 test('what a cancelled call has lost of the user is said', async () => {
   const notAsked = () => assert.fail('nobody asks');
+  const withdrawn: string[] = [];
   const checkpoints: Checkpoints = {
     before: async () => undefined,
     after: async ({ callId }) => `text of the user is gone after ${callId}`,
+    withdraw: async ({ callId }) => void withdrawn.push(callId),
     take: async () => null,
     sweep: async () => null,
     recorded: async () => undefined,
@@ -162,6 +165,7 @@ test('what a cancelled call has lost of the user is said', async () => {
   await on.rest();
   assert.match(secondRequest(on)['1'] ?? '', /so far\n\[text of the user is gone after 1\]/);
   assert.doesNotMatch(secondRequest(on)['2'] ?? '', /gone/);
+  assert.deepEqual(withdrawn, ['2']);
 });
 
 test('one call can be cancelled while the others go on', async () => {
@@ -179,24 +183,36 @@ test('one call can be cancelled while the others go on', async () => {
   assert.equal(secondRequest(on)['2'], 'whole');
 });
 
-test('a call that is cancelled before its start is durable never runs', async () => {
-  let looked: (hashes: FileHashes) => void = () => undefined;
-  const before = (): Promise<FileHashes> =>
-    new Promise((resolve) => {
-      looked = resolve;
-    });
-  let ran = 0;
-  const edit = tool('edit', () => ok(`ran ${++ran}`), { ...command, effect: 'probeable' }, before);
-  const on = await runBatch([edit], rawCall('1', 'edit'));
-  await on.runtime.send(on.id, { type: 'CancelTurn' });
-  looked({ before: 'abc' });
-  const state = await on.rest();
-  await settle();
-  assert.equal(ran, 0);
-  const said = JSON.stringify(state.session.conversation);
-  assert.match(said, /"text":"not run: cancelled by user"/);
-  assert.doesNotMatch(said, /effects unknown/);
-});
+for (const by of ['a cancel', 'a second cancel'] as const)
+  test(`a call never runs if ${by} comes before its start is durable`, async () => {
+    let looked: (hashes: FileHashes) => void = () => undefined;
+    const before = (): Promise<FileHashes> =>
+      new Promise((resolve) => {
+        looked = resolve;
+      });
+    let ran = 0;
+    const edit = tool(
+      'edit',
+      () => ok(`ran ${++ran}`),
+      { ...command, effect: 'probeable' },
+      before,
+    );
+    const hooks = hooksOf();
+    const model = testModel(callTools(rawCall('1', 'edit')), say('done'));
+    const on = await play({ tools: [edit], model, hooks, settings: { hooks: 'mutating' } });
+    await on.say('go');
+    await settle();
+    await on.runtime.send(on.id, { type: 'CancelTurn' });
+    if (by === 'a second cancel') await on.runtime.send(on.id, { type: 'CancelTurn' });
+    looked({ before: 'abc' });
+    const state = await on.rest();
+    await settle();
+    assert.equal(ran, 0);
+    assert.deepEqual(hooks.log, ['before 1', 'after 1'], 'what follows is not its work');
+    const said = JSON.stringify(state.session.conversation);
+    assert.equal(/"text":"not run: cancelled by user"/.test(said), by === 'a cancel');
+    assert.equal(/effects unknown/.test(said), by === 'a second cancel'); // the machine settles it
+  });
 
 test('a tool that hangs while it looks at the file blocks nothing: the session can still be cancelled', async () => {
   const edit = tool(

@@ -1,9 +1,11 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
+import { runRipgrep, withFolder } from '../../src/tools/file-search.js';
 import { makePlace, type Place } from './context.js';
 
 /** Files by name, the first the oldest. */
@@ -97,4 +99,31 @@ test('a search that is cancelled says so', async (t) => {
     { signal: AbortSignal.abort('cancelled') },
   );
   assert.equal(outcome.status, 'cancelled');
+});
+
+test('what a search finds is not all if something else ends ripgrep', async (t) => {
+  const place = await makePlace(t);
+  const run = (take: () => 'more') =>
+    withFolder(place.workspace, (folder) =>
+      runRipgrep({
+        words: ['line', '-'],
+        folder,
+        signal: new AbortController().signal,
+        end: '\n',
+        input: 'a line\n'.repeat(500_000),
+        take,
+      }),
+    );
+  const whole = await run(() => 'more');
+  assert.deepEqual(whole, { more: false, isPartial: false, fault: null }, 'control');
+  let isKilled = false;
+  const killed = await run(() => {
+    if (isKilled) return 'more';
+    isKilled = true;
+    const found = spawnSync('pgrep', ['-P', String(process.pid), '-x', 'rg'], { encoding: 'utf8' });
+    for (const pid of found.stdout.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+    return 'more';
+  });
+  assert.equal(killed?.isPartial, true);
+  assert.match(killed.fault?.text ?? '', /was ended from outside/);
 });

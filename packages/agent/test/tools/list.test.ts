@@ -1,6 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -108,4 +108,25 @@ test('a file is no folder', async (t) => {
     status: 'failed',
     text: 'a is no folder. Read it, or list the folder that it is in.',
   });
+});
+
+test('a folder that is closed to Pawl is not called empty, and what else was not seen is not either', async (t) => {
+  const user = process.geteuid?.();
+  t.after(() => user === undefined || process.seteuid?.(user)); // before the folder goes
+  const place = await makePlace(t);
+  await fill(place);
+  await mkdir(place.path('outer/closed'), { recursive: true });
+  await mkdir(place.path('closed'), { mode: 0 });
+  await chmod(place.path('outer/closed'), 0);
+  for (const name of ['', '..']) await chmod(place.path(name), 0o755);
+  if (user === 0) process.seteuid?.(65_534); // root is held up by no mode
+  const { text } = await place.run('list', { depth: 1 });
+  const lines = text.split('\n').slice(0, 5);
+  assert.deepEqual(lines, [
+    './',
+    "closed/ [can't be read]",
+    'empty/ [not counted]',
+    'node_modules/ [not counted]',
+    'outer/ [not counted]',
+  ]);
 });

@@ -23,6 +23,7 @@ export const COMMITTED =
 export const notCommitted = (name: string, why: string): RegExp =>
   new RegExp(`(^|\n|\\] )Not committed: ${name}: ${why}.*\\.$`, 'm');
 const DIRTY = 'it had uncommitted changes before the agent changed it';
+const STAGED = 'another version of it is staged';
 
 export const rows: readonly Row[] = [
   {
@@ -114,16 +115,16 @@ export const rows: readonly Row[] = [
     given: 'echo user > b; git add b; git show HEAD:b > b',
     when: [[{ edit: 'b', text: 'x' }]],
     status: ['MM b'],
-    note: notCommitted('b', DIRTY),
-    warning: notCommitted('b', DIRTY),
+    note: notCommitted('b', STAGED),
+    warning: notCommitted('b', STAGED),
   },
   {
     title: 'a file of which the user has staged another mode is left alone',
     given: 'git update-index --chmod=+x b',
     when: [[{ edit: 'b', text: 'x' }]],
     status: ['MM b'],
-    note: notCommitted('b', DIRTY),
-    warning: notCommitted('b', DIRTY),
+    note: notCommitted('b', STAGED),
+    warning: notCommitted('b', STAGED),
   },
   {
     title: 'a file that was dirty before a command changed it is left alone',
@@ -203,6 +204,25 @@ export const rows: readonly Row[] = [
     title: 'what the agent has staged is committed, and is staged no more',
     when: [[{ command: 'echo x >> a; echo x > new; git add .' }]],
     committed: ['M\ta', 'A\tnew'],
+  },
+  {
+    title: 'a new file that the agent has only announced to the index is staged no more',
+    when: [[{ command: 'echo x > new; git add -N new' }]],
+    committed: ['A\tnew'],
+  },
+  {
+    title: 'what the agent has staged in the form of git is committed',
+    given:
+      "echo '*.bat text eol=crlf' > .gitattributes; printf 'x\\r\\n' > run.bat; git add .; git commit -qm more",
+    when: [[{ edit: 'run.bat', text: 'y\r\n' }, { command: 'git add run.bat' }]],
+    committed: ['M\trun.bat'],
+  },
+  {
+    title: 'a file of which the agent has staged an earlier text is left alone, and that is said',
+    when: [[{ command: 'echo x > a; git add a; echo y > a' }]],
+    status: ['MM a'],
+    note: notCommitted('a', STAGED),
+    warning: notCommitted('a', STAGED),
   },
   {
     title: 'what was staged while a command ran that can stage nothing is the user’s',

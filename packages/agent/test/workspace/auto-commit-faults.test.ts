@@ -109,6 +109,14 @@ test('auto-commit: what the user stages while the message is written stays stage
   assert.match(await place.shell('git show :a'), /^agent .*user\n$/s);
 });
 
+test('auto-commit: a mode that the user stages while the message is written stays staged', async (t) => {
+  const place = await makeRepository(t);
+  await commitA(makeSession(place), () =>
+    place.shell('git update-index --cacheinfo "100755,$(git rev-parse :a),a"'),
+  );
+  assert.equal(await place.shell('git status --porcelain'), 'MM a\n');
+});
+
 test('auto-commit: what the user edits while the message is written is not in the commit', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place);

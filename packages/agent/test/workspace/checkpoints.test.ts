@@ -31,6 +31,7 @@ import type { Post, Posted } from '../../src/session/loop.js';
 import { CheckpointRuns } from '../../src/session/perform.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 import { CheckpointStore, storeFolder } from '../../src/workspace/checkpoints/store.js';
+import { makeFolder } from './whose-changes.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
@@ -240,7 +241,7 @@ for (let index = 0; index < WORLDS; index++) {
       await checkpoints.before(call);
       for (let left = random.below(6); left >= 0; left--) change(workspace, random);
       trees.push(inScope(workspace));
-      taken.push((await checkpoints.take({ by: 'agent', calls: [call] }))?.checkpoint ?? null);
+      taken.push((await checkpoints.take({ by: 'agent' }))?.checkpoint ?? null);
     }
     const to = random.below(6);
     const back = taken.slice(to).filter((id) => id !== null);
@@ -264,7 +265,7 @@ for (let index = 0; index < RIVALS; index++) {
     for (const name of names)
       if (random.below(4) > 0) write(workspace, name, `agent ${random.below(3)}`);
       else rmSync(path.join(workspace, name), { force: true });
-    const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+    const taken = await checkpoints.take({ by: 'agent' });
     const written = new Map<string, string>();
     const rival = (): void => {
       const name = random.pick(names);
@@ -329,11 +330,11 @@ test('what is in a folder that a command closes is not taken for deleted', async
   await checkpoints.before(call);
   chmodSync(folder, 0);
   write(workspace, 'a.txt', 'after\n');
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   assert.equal(taken?.changes.deleted, 0);
   assert.match(taken?.leftOut.join('\n') ?? '', /closed to Pawl/);
   await checkpoints.before(call); // the look before the next command forgets nothing
-  await checkpoints.take({ by: 'agent', calls: [call] });
+  await checkpoints.take({ by: 'agent' });
   await restore(world, [taken?.checkpoint ?? '']);
   assert.equal(tree(workspace), before);
 });
@@ -349,7 +350,7 @@ test('what was removed from a folder that can be written no more comes back', as
   write(workspace, 'new/one.txt', 'one\n');
   for (const name of ['closed', 'new']) chmodSync(path.join(workspace, name), 0o555);
   const after = tree(workspace);
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   const back = await restore(world, [taken?.checkpoint ?? '']);
   assert.equal(tree(workspace), before);
   await restore(world, [back ?? '']);
@@ -366,7 +367,7 @@ test('where git can list nothing, the folders are walked', async (context) => {
   const call = command('rm');
   await checkpoints.before(call);
   rmSync(path.join(workspace, 'untracked.txt'));
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   assert.equal(taken?.changes.deleted, 1);
   await restore(world, [taken?.checkpoint ?? '']);
   assert.equal(tree(workspace), before);
@@ -382,7 +383,7 @@ test('files that no call changed keep their bytes and their times', async (conte
   await checkpoints.before(call);
   rmSync(path.join(workspace, 'a.ts'), { force: true });
   writeFileSync(path.join(workspace, 'new.txt'), 'new');
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   const { ino, mtimeMs, ctimeMs } = lstatSync(other);
   await restore({ checkpoints, workspace }, [taken?.checkpoint ?? '']);
   const now = lstatSync(other);
@@ -407,11 +408,11 @@ test('what no folder of a large workspace reports is found at the end of the tur
   await sleep(50); // the stamps of younger files are not relied upon
   const call = command('echo agent > ../agents');
   await checkpoints.before(call);
-  assert.equal(await checkpoints.take({ by: 'agent', calls: [call] }), null); // all was looked at
+  assert.equal(await checkpoints.take({ by: 'agent' }), null); // all was looked at
   await checkpoints.before(call);
   writeFileSync(path.join(folder, 'agents'), 'by the agent');
   rmSync(path.join(workspace, 'filler/2/new.txt'));
-  const first = await checkpoints.take({ by: 'agent', calls: [call] });
+  const first = await checkpoints.take({ by: 'agent' });
   assert.deepEqual(
     first?.changes.files.map((file) => file.path),
     ['filler/2/new.txt'],
@@ -440,7 +441,7 @@ test('a command of the user changed what it wrote, although jobs run beside it',
   t.after(() => checkpoints.close());
   await checkpoints.before(null);
   write(workspace, 'a', 'by the user');
-  const taken = await checkpoints.take({ by: 'user', calls: [], alsoRan: 'jobs' });
+  const taken = await checkpoints.take({ by: 'user', alsoRan: 'jobs' });
   const store = new CheckpointStore(storeFolder(stateFolder, workspace));
   const manifest = await store.manifest(taken?.checkpoint ?? '');
   assert.deepEqual(
@@ -481,11 +482,11 @@ test('a sweep leaves the record of calls whose checkpoint the store refused', as
   await first.before(call);
   rmSync(path.join(workspace, 'filler/2/new.txt'));
   refuse();
-  await assert.rejects(first.take({ by: 'agent', calls: [call] }));
+  await assert.rejects(first.take({ by: 'agent' }));
   accept();
   assert.equal(await first.sweep('agent'), null);
   // the process is killed here
-  const taken = await next.take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
+  const taken = await next.take({ by: 'agent', alsoRan: 'killedCalls' });
   assert.deepEqual(
     taken?.changes.files.map((file) => file.path),
     ['filler/2/new.txt'],
@@ -498,7 +499,7 @@ test('a rewind whose checkpoint the store refuses says what it has changed', asy
   const call = command('rm filler/2/new.txt');
   await first.before(call);
   rmSync(path.join(workspace, 'filler/2/new.txt'));
-  const { checkpoint = '' } = (await first.take({ by: 'agent', calls: [call] })) ?? {};
+  const { checkpoint = '' } = (await first.take({ by: 'agent' })) ?? {};
   const takeBack = [{ id: checkpoint, isForeign: false }];
   const { plan } = await first.plan({ takeBack, force: false });
   refuse();
@@ -543,7 +544,7 @@ test('of a large repository a command costs no look at other files, and nobody r
   assert.ok(counts.lstatSync > 2_000, 'control: the first scan looks at all files');
   counts.lstatSync = 0;
   write(workspace, 'filler/1/1.txt', 'more');
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   assert.equal(taken?.changes.changed, 1);
   assert.ok(counts.lstatSync < 20, `${counts.lstatSync} looks`);
   assert.equal(await checkpoints.sweep('agent'), null);
@@ -562,7 +563,7 @@ for (const target of ['self', 'other', '../outside'])
     rmSync(path.join(workspace, 'self'), { recursive: true });
     symlinkSync(target, path.join(workspace, 'self'));
     const after = tree(workspace);
-    const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+    const taken = await checkpoints.take({ by: 'agent' });
     const back = await restore(world, [taken?.checkpoint ?? '']);
     assert.equal(tree(workspace), before);
     await restore(world, [back ?? '']);
@@ -585,7 +586,7 @@ test('a folder of a large workspace that was removed and comes back is looked at
   const take = async (work: () => void): Promise<string> => {
     await checkpoints.before(call);
     work();
-    return (await checkpoints.take({ by: 'agent', calls: [call] }))?.checkpoint ?? '';
+    return (await checkpoints.take({ by: 'agent' }))?.checkpoint ?? '';
   };
   await take(() => rmSync(path.join(workspace, 'src'), { recursive: true }));
   const removed = tree(workspace);
@@ -604,7 +605,7 @@ test('a folder that became a link out of the workspace is not followed', async (
   const call = command('echo after > inside/file.txt');
   await checkpoints.before(call);
   write(workspace, 'inside/file.txt', 'after');
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   renameSync(path.join(workspace, 'inside'), path.join(workspace, 'gone'));
   writeFileSync(path.join(outside, 'file.txt'), 'after');
   symlinkSync(outside, path.join(workspace, 'inside'));
@@ -620,7 +621,7 @@ test('a file of a checkpoint from elsewhere comes back only where the user stand
   const call = command('echo after > new.txt');
   await checkpoints.before(call);
   write(workspace, 'new.txt', 'after');
-  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await checkpoints.take({ by: 'agent' });
   const checkpoint = { id: taken?.checkpoint ?? '', isForeign: true };
   const folder = path.dirname(workspace);
   const elsewhere = createCheckpoints({
@@ -681,3 +682,46 @@ test('a checkpoint that never reached the journal is not recorded', async (t) =>
     assert.deepEqual(recorded, isOver ? [] : ['one']);
   }
 });
+
+for (const moment of ['before the look', 'during the look', 'after the look'] as const)
+  test(`a command that is cancelled before it ran claims nothing: ${moment}`, async (t) => {
+    const folder = makeFolder(t, { 'tracked.txt': 'one\n' });
+    await folder.rest();
+    const { checkpoints } = folder.session('one');
+    const events: Posted[] = [];
+    const runs = new CheckpointRuns(
+      checkpoints,
+      (event, applied) => {
+        events.push(event);
+        applied?.(true, {} as State); // not looked at
+      },
+      () => false,
+    );
+    const call = (callId: string) => toolCall({ callId, tool: 'bash', traits: { mutating: true } });
+    const beginAndCancel = async (batchId: string) => {
+      const cancel = new AbortController();
+      if (moment === 'before the look') cancel.abort('cancelled');
+      const looked = runs.before(batchId, call('1'), 'off', cancel.signal);
+      if (moment === 'after the look') await looked;
+      cancel.abort('cancelled');
+      await looked;
+      runs.withdraw(call('1'));
+      await checkpoints.unkept([]); // when the look is over
+      await folder.rest();
+    };
+    await beginAndCancel('batch-1');
+    folder.write('user.txt', 'mine\n');
+    await folder.rest();
+    await runs.before('batch-1', call('2'));
+    await runs.after(call('2'));
+    await runs.endTurn();
+    await beginAndCancel('batch-2');
+    await runs.endTurn();
+    folder.write('tracked.txt', 'mine\n');
+    folder.git('commit', '-aqm', 'mine');
+    await folder.rest();
+    await runs.before('batch-3', call('3'));
+    await runs.after(call('3'));
+    await runs.endTurn();
+    assert.deepEqual(events, []);
+  });

@@ -1,6 +1,5 @@
 import { useRepository } from '../../src/workspace/git.js';
-import { commitTree, prepareTree } from '../../src/workspace/make-commit.js';
-import { takeSnapshot } from '../../src/workspace/repository-snapshot.js';
+import { commitTree, prepareTree, takeCommitSnapshot } from '../../src/workspace/make-commit.js';
 
 /**
  * A process of its own, to be killed: commits `a` and `new` and prints the effect that a journal would hold.
@@ -14,7 +13,8 @@ process.once('SIGTERM', () => process.exit());
 
 const place = { workspace, environment: process.env, signal: new AbortController().signal };
 await useRepository(place, async (repository) => {
-  const prepared = await prepareTree(repository, await takeSnapshot(repository), ['a', 'new']);
+  const snapshot = await takeCommitSnapshot(repository);
+  const prepared = await prepareTree(repository, snapshot, ['a', 'new']);
   if (prepared.kind !== 'prepared') throw new Error(`nothing to commit: ${prepared.kind}`);
   await commitTree(repository, prepared, 'feat: cut off', async (effect) => {
     process.stdout.write(JSON.stringify(effect));

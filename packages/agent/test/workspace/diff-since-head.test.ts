@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -30,4 +30,7 @@ test('a diff that is too long is cut, but each file is counted; a new empty file
     /^5 files differ from HEAD \([0-9a-f]+\), whoever changed them; changed files are shown up to 2 MB$/,
   );
   assert.equal(cut?.diffs.length, 3, 'control: two of four changed files, and the new one');
+  const blob = String(git('rev-parse', 'HEAD:a')).trim();
+  rmSync(path.join(folder, '.git', 'objects', blob.slice(0, 2), blob.slice(2)));
+  await assert.rejects(since(), /git diff failed/, 'a file of which git has lost the content');
 });

@@ -119,7 +119,7 @@ const tryCommand = async (
   if (world.ask(call).decision !== 'allow') return 'asked';
   await world.checkpoints.before(call);
   world.run(command);
-  const taken = await world.checkpoints.take({ by: 'agent', calls: [call] });
+  const taken = await world.checkpoints.take({ by: 'agent' });
   const isSame = () => JSON.stringify(world.contents()) === JSON.stringify(before);
   if (isSame()) return 'untouched';
   if (taken !== null) await world.restore(taken.checkpoint);

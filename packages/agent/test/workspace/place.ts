@@ -234,8 +234,8 @@ export const makeSession = (
     else await place.shell(deed.command);
     return call;
   };
-  const take = (done: readonly JudgedCall[]) => checkpoints?.take({ by: 'agent', calls: done });
-  let open: readonly JudgedCall[] = [];
+  const take = () => checkpoints?.take({ by: 'agent' });
+  let isOpen = false;
   return {
     hooks,
     settings,
@@ -249,11 +249,11 @@ export const makeSession = (
     },
     async recover(ended) {
       if (ended !== undefined) await checkpoints?.after(ended);
-      await checkpoints?.take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
+      await checkpoints?.take({ by: 'agent', alsoRan: 'killedCalls' });
     },
     async batch(deeds) {
-      if (open.length > 0) await take(open); // as the next request of the model does
-      const [ok, all]: [JudgedCall[], JudgedCall[]] = [[], []];
+      if (isOpen) await take(); // as the next request of the model does
+      const ok: JudgedCall[] = [];
       for (const deed of deeds) {
         if (deed.outside === true && 'command' in deed) {
           await rest();
@@ -265,13 +265,12 @@ export const makeSession = (
         await checkpoints?.after(call);
         if (deed.cancelled === true || settings.autoCommit === 'on')
           await hooks.after(call, settings);
-        all.push(call);
+        isOpen = true;
         if (deed.unasked !== true) ok.push(call);
       }
-      open = all;
       if (!deeds.some(({ cancelled }) => cancelled === true)) return ok;
-      await take(all);
-      open = [];
+      await take();
+      isOpen = false;
       return [];
     },
     check: (context) => hooks.run('CheckingGitCommits', context),

@@ -86,7 +86,7 @@ const begin = async (
     agent: async (work) => {
       await checkpoints.before(call);
       work();
-      const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+      const taken = await checkpoints.take({ by: 'agent' });
       assert.ok(taken !== null && taken.checkpoint !== '', 'nothing was kept');
       await checkpoints.recorded();
       return taken.checkpoint;
@@ -427,7 +427,7 @@ test('what a killed process has done to branches is taken back too', async (t) =
   await world.checkpoints().before(call);
   commit(world, 'two');
   await world.restart();
-  const taken = await world.checkpoints().take({ by: 'agent', calls: [], alsoRan: 'killedCalls' });
+  const taken = await world.checkpoints().take({ by: 'agent', alsoRan: 'killedCalls' });
   assert.deepEqual((await world.back([taken?.checkpoint ?? ''])).left, []);
   assert.equal(world.look(), before);
 });

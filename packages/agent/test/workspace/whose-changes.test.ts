@@ -6,6 +6,7 @@ import '../../../../test/own-process.js';
 import { chooseRows } from '../../../../test/tier.js';
 import { acquireLock } from '../../src/journal/lock.js';
 import { lockPath } from '../../src/journal/state-folder.js';
+import { toolCall } from '../../src/machine/event.js';
 import { describeLost } from '../../src/workspace/checkpoints/lost-text.js';
 import { type Folder, makeFolder, type WatchedSession } from './whose-changes.js';
 
@@ -500,4 +501,54 @@ test('control: nothing is said of text that the session wrote itself', async (t)
   await session.end();
   await folder.rest();
   assert.equal(await session.bash('git checkout src/a', () => folder.git('checkout', 'src/a')), '');
+});
+
+test('what a hook of the user changes beside an edit is taken back with it', async (t) => {
+  const folder = makeFolder(t, FILES);
+  await folder.rest();
+  const session = folder.session('one', { hasHooks: true });
+  folder.write('d/b', 'edited\n');
+  await folder.rest();
+  await session.edit('two', '1\n', () => folder.write('one', '1\n'));
+  await session.end();
+  await folder.rest();
+  folder.write('d/c', 'edited\n');
+  await session.rewind();
+  const names = ['one', 'two', 'd/b', 'd/c'];
+  const then = names.map((name) => folder.read(name));
+  assert.deepEqual(then, ['0\n', '0\n', 'edited\n', 'edited\n']);
+});
+
+test('what the user changes before an edit stays, though a job runs', async (t) => {
+  const folder = makeFolder(t, FILES);
+  await folder.rest();
+  const session = folder.session('one');
+  await session.bash('npm run dev &', () => undefined);
+  await session.end();
+  folder.write('d/b', 'edited\n');
+  await folder.rest();
+  await session.edit('two', '1\n');
+  await session.end('jobs');
+  await session.rewind();
+  assert.deepEqual([folder.read('two'), folder.read('d/b')], ['0\n', 'edited\n']);
+});
+
+test('a tool for files that is cancelled before it ran claims nothing', async (t) => {
+  const folder = makeFolder(t, FILES);
+  const session = folder.session('one');
+  await session.edit('one', '1\n');
+  await session.end();
+  folder.write('one', 'mine\n');
+  await folder.rest();
+  const facts = { paths: [path.join(folder.workspace, 'one')] };
+  const traits = { group: 'fileChanges', mutating: true } as const;
+  const call = toolCall({ callId: 'cancelled', tool: 'write', traits, facts });
+  await session.checkpoints.before(call);
+  await session.checkpoints.withdraw(call);
+  folder.write('one', 'more of mine\n');
+  await session.edit('two', '1\n');
+  assert.deepEqual(
+    (await session.end())?.changes.files.map((file) => file.path),
+    ['two'],
+  );
 });

@@ -7,10 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
-import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { Checkpoints, Restored, TakenCheckpoint } from '../../src/ports/checkpoints.js';
 import type { WorkspaceObserver } from '../../src/workspace/checkpoints/own-changes.js';
-import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
+import {
+  type CheckpointsPlace,
+  createCheckpoints,
+} from '../../src/workspace/checkpoints/session-checkpoints.js';
 
 /** A workspace with sessions in it, whose calls run as the runtime runs them, beside a rival. */
 
@@ -22,10 +24,12 @@ export type Folder = {
   remove(name: string): void;
   git(...words: readonly string[]): void;
   /** A session in the folder. */
-  session(sessionId: string, more?: { readonly parent?: string }): WatchedSession;
+  session(sessionId: string, more?: SessionPlace): WatchedSession;
   /** Until a change that follows has another time than those before. */
   rest(): Promise<void>;
 };
+
+type SessionPlace = Pick<CheckpointsPlace, 'parent' | 'hasHooks'>;
 
 export type WatchedSession = {
   readonly checkpoints: Checkpoints & WorkspaceObserver;
@@ -35,8 +39,8 @@ export type WatchedSession = {
   edit(name: string, text: string, then?: () => void): Promise<void>;
   /** A command runs, and meanwhile whatever `work` does. What the model hears of the user's text. */
   bash(text: string, work: () => void | Promise<void>): Promise<string>;
-  /** The batch ends. */
-  end(): Promise<TakenCheckpoint | null>;
+  /** The batch ends. `jobs`: commands ran in the background when the last one ended. */
+  end(alsoRan?: 'jobs'): Promise<TakenCheckpoint | null>;
   /** Takes checkpoints back, by default all. */
   rewind(more?: { readonly ids?: readonly string[]; readonly force?: boolean }): Promise<Restored>;
 };
@@ -47,39 +51,35 @@ const openSession = (
   test: TestContext,
   { workspace, stateFolder, write }: Pick<Folder, 'workspace' | 'stateFolder' | 'write'>,
   sessionId: string,
-  parent: string | undefined,
+  more: SessionPlace,
 ): WatchedSession => {
   const hashes = new Map<string, string>();
   const written = (file: string): string | undefined => hashes.get(file);
-  const place = { workspace, sessionId, parent, stateFolder, environment: process.env, written };
-  const checkpoints = createCheckpoints(place);
+  const place = { workspace, sessionId, stateFolder, environment: process.env, written };
+  const checkpoints = createCheckpoints({ ...place, ...more });
   test.after(() => checkpoints.close());
   const taken: string[] = [];
-  let calls: JudgedCall[] = [];
-  const begin = async (call: JudgedCall): Promise<void> => {
-    await checkpoints.before(call);
-    calls.push(call);
-  };
   return {
     checkpoints,
     taken,
     async edit(name, text, then) {
       const file = path.join(workspace, name);
       const traits = { group: 'fileChanges', mutating: true } as const;
-      await begin(toolCall({ callId: '1', tool: 'write', traits, facts: { paths: [file] } }));
+      const facts = { paths: [file] };
+      await checkpoints.before(toolCall({ callId: '1', tool: 'write', traits, facts }));
       write(name, text);
       hashes.set(file, hash(text));
       then?.();
     },
     async bash(text, work) {
       const call = toolCall({ callId: '2', tool: 'bash', input: { command: text }, title: text });
-      await begin(call);
+      await checkpoints.before(call);
       await work();
       return checkpoints.after(call);
     },
-    async end() {
-      const ended = await checkpoints.take({ by: 'agent', calls });
-      calls = [];
+    async end(alsoRan) {
+      const also = alsoRan === undefined ? {} : { alsoRan };
+      const ended = await checkpoints.take({ by: 'agent', ...also });
       if (ended !== null) taken.push(ended.checkpoint);
       return ended;
     },
@@ -137,8 +137,8 @@ export const makeFolder = (
         : null;
     },
     remove: (name) => rmSync(path.join(workspace, name), { recursive: true }),
-    session: (sessionId, { parent } = {}) =>
-      openSession(test, { workspace, stateFolder, write }, sessionId, parent),
+    session: (sessionId, more = {}) =>
+      openSession(test, { workspace, stateFolder, write }, sessionId, more),
     // the clock of the file system goes in steps of some milliseconds
     rest: () => sleep(40).then(() => undefined),
   };

@@ -162,9 +162,10 @@ export const addChanges = async (
   runs: readonly CommandRun[],
 ): Promise<boolean> => {
   const { workspace, known, readBlobs } = sources;
+  const { named } = batch;
   const moments = findMoments(workspace, known, changed, runs);
   const isOfCalls = (name: string): boolean =>
-    moments.get(name) !== 'beforeCommands' || batch.named.has(name);
+    moments.get(name) !== 'beforeCommands' || named.has(name);
   const byCalls = [...moments].filter(([name]) => isOfCalls(name));
   await known.fetchBlobs(new Map(byCalls).keys(), readBlobs);
   for (const name of moments.keys()) if (!isOfCalls(name)) await known.note(name);
@@ -180,7 +181,7 @@ export const addChanges = async (
     batch.noteBefore(name, known.get(name) ?? null);
     const after = await readState(workspace, name, put);
     known.learn(name, after);
-    const isNamed = batch.named.has(name);
+    const isNamed = named.has(name);
     const written = findWritten(sources, name, batch);
     const change = attribute({ path: name, before, after }, { moment, isNamed, written });
     // not `isSameState`: two states that are not kept for the same reason are no change either

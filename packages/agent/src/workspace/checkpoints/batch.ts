@@ -64,8 +64,8 @@ export class CallBatch {
   readonly changes: PathChange[] = [];
   /** How paths were before the first call that changed or named them; null: absent. */
   readonly before = new Map<string, Known | null>();
-  /** Paths that tools for files have named: all that can change while no command runs. */
-  readonly named = new Set<string>();
+  /** Paths that tools for files have named, by the ids of their calls. */
+  readonly #namedBy = new Map<string, readonly string[]>();
   /** Paths in the record: those, and files that commands have named and no scan lists. */
   readonly #recorded = new Set<string>();
   /** Its commands, as in the record; null: it has not ended. */
@@ -92,7 +92,7 @@ export class CallBatch {
       if (toMs !== null) batch.#runsOfCalls.set(callId, { fromMs, toMs, jobsToMs: toMs });
     }
     for (const [name, known] of record.known) batch.before.set(name, known); // the last is the oldest
-    batch.name([...batch.before.keys()], true);
+    batch.name([...batch.before.keys()], '');
     return batch;
   }
 
@@ -125,12 +125,16 @@ export class CallBatch {
     if (!this.before.has(name)) this.before.set(name, known);
   }
 
-  /** A call names files, after `noteBefore`. `isTool`: it is one of a tool for files. */
-  name(names: readonly string[], isTool: boolean): void {
-    for (const name of names) {
-      this.#recorded.add(name);
-      if (isTool) this.named.add(name);
-    }
+  /** Paths that tools for files have named: all that can change while no command runs. */
+  get named(): ReadonlySet<string> {
+    return new Set([...this.#namedBy.values()].flat());
+  }
+
+  /** A call names files, after `noteBefore`. `callId`: of a tool for files; null: a command. */
+  name(names: readonly string[], callId: string | null): void {
+    for (const name of names) this.#recorded.add(name);
+    if (callId !== null)
+      this.#namedBy.set(callId, [...(this.#namedBy.get(callId) ?? []), ...names]);
   }
 
   /** A command begins; null: one of the user, of which a record needs to know nothing. */
@@ -165,8 +169,15 @@ export class CallBatch {
     });
   }
 
+  /** A call that has begun does not run. */
+  withdraw(callId: string): void {
+    this.#namedBy.delete(callId);
+    this.#commands.delete(callId);
+    this.#runsOfCalls.delete(callId);
+  }
+
   toRecord(parent: string | undefined): RunningCalls {
-    const commandsFromMs = this.#commandsFromMs;
+    const commandsFromMs = this.runs.length === 0 ? undefined : this.#commandsFromMs;
     return {
       ranFromMs: this.fromMs,
       ...(commandsFromMs === undefined ? {} : { commandsFromMs }),

@@ -14,7 +14,7 @@
  * is removed if the batch changed nothing, or once the journal has the checkpoint (`recorded`).
  *
  * 1. Tools for files name them: only these are looked at, before and after the call. Before the
- *    first command the whole workspace is scanned.
+ *    first command the whole workspace is scanned. A hook of the user is a command, too.
  * 2. A clean file of git is read from there once it has changed. All others are copied at the first
  *    scan, within limits; files that were not copied are reported.
  * 3. Changes of somebody else are taken over as known, and are in no checkpoint.
@@ -188,14 +188,15 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     return this.#inTurn(async () => {
       await this.#load();
       const isTool = call !== null && namesItsFiles(call);
+      const hasCommand = !isTool || this.#place.hasHooks === true;
       // 1. before the first command all files are known
-      if (!isTool && this.#listing === null) {
+      if (hasCommand && this.#listing === null) {
         await this.#scanFirst();
         await this.#gather([...(this.#batch?.named ?? [])]);
       }
       // 2. what changed before the call is not the call's
       const isAfterCommand = (this.#batch?.runs.length ?? 0) > 0;
-      if (this.#isQuick && (!isTool || isAfterCommand)) await this.#gather(null);
+      if (this.#isQuick && (hasCommand || isAfterCommand)) await this.#gather(null);
       // 3. files that the call names can be taken back
       const names = call === null ? [] : this.#namesIn(call);
       await this.#noteNames(names);
@@ -203,7 +204,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       this.#batch ??= new CallBatch(await this.#gitStates.read());
       const batch = this.#batch;
       for (const name of names) batch.noteBefore(name, this.#known.get(name) ?? null);
-      batch.name(names, isTool);
+      batch.name(names, isTool ? call.callId : null);
       if (this.#mayStage(call, level)) batch.noteGitWriter();
       if (!isTool) batch.begin(call?.callId ?? null);
       else if (this.#place.hasHooks) batch.expectHooks(call.callId);
@@ -267,6 +268,13 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     });
   }
 
+  withdraw({ callId }: JudgedCall): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#batch?.withdraw(callId);
+      if (this.#batch !== null) await this.#writeRecord(this.#batch);
+    });
+  }
+
   lookBefore(call: JudgedCall): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#batch === null || this.#listing === null || namesItsFiles(call)) return;
@@ -298,11 +306,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   // ---- Checkpoints ----
 
-  take({
-    by,
-    calls,
-    alsoRan,
-  }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
+  take({ by, alsoRan }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
     const toMs = Date.now();
     return this.#inTurn(async () => {
       await this.#load();
@@ -312,14 +316,12 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
         return this.#readTaken();
       this.#batch ??= new CallBatch(null, toMs);
       const batch = this.#batch;
+      const areNamed = this.#areNamed(batch);
       if (alsoRan === 'jobs') batch.addRun({ fromMs: 0, toMs: 0, jobsToMs: toMs });
       const runs = endRuns(batch.runs, toMs);
       // 2. how HEAD, branches and the index changed
       const refs = await this.#gitStates.since(batch.git);
       // 3. which files changed: those that tools named, or any
-      const areNamed = batch.isKilled
-        ? this.#listing === null
-        : calls.length > 0 && calls.every(namesItsFiles);
       if (!areNamed && this.#listing === null) await this.#scanFirst();
       const changed = areNamed
         ? this.#known.differences(batch.named)
@@ -341,6 +343,11 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       this.#batch = null;
       return taken;
     });
+  }
+
+  /** Whether tools have named all files that its calls may have changed, or no others are known. */
+  #areNamed({ runs, isKilled }: CallBatch): boolean {
+    return runs.length === 0 || (isKilled && this.#listing === null);
   }
 
   /** The checkpoint of a killed process that its journal may not have; null: there is none. */
@@ -556,7 +563,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   async #batchSoFar(): Promise<Manifest | null> {
     const batch = this.#batch;
     if (batch === null) return null;
-    await this.#gather(batch.runs.length === 0 ? [...batch.named] : null);
+    await this.#gather(this.#areNamed(batch) ? [...batch.named] : null);
     const { isMixed } = await this.#gitStates.since(batch.git);
     return {
       version: 1,
