@@ -159,7 +159,7 @@ testAtALevel('launcher and program killed together: unknown, and said', async (c
 });
 
 test('a launcher that its own command kills: nobody saw how that ended', async (context) => {
-  const leader = 'grep -q pawl-launcher /proc/$PPID/cmdline && ps -o pgid= $PPID';
+  const leader = 'grep -q pawl-launcher /proc/$PPID/cmdline && ps -o pgid= $PPID | tr -d " "';
   const command = `kill -9 -- -$(${leader}); sleep 0.2; echo up >deployed; exit 0`;
   const place = await makeServed(context, [message(call('c1', 'bash', { command })), done]);
   const ended = await runInProcess(place, ['-p', 'work', '--sandbox', 'off']);
