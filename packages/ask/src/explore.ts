@@ -9,6 +9,7 @@
  *    runs of the same call, however early it fails: the session was never told of it.
  */
 
+import { titleFrom } from '@pawl/agent/journal/list';
 import {
   asUsage,
   type Limit,
@@ -98,7 +99,9 @@ const findEarlier = async (
 ): Promise<readonly EarlierRun[]> => {
   const found: EarlierRun[] = [];
   if (caller === null) return found;
-  for await (const { sessionId } of journals.list()) {
+  for await (const { sessionId, kind, title } of journals.list()) {
+    // what the list tells saves reading each journal whole
+    if (kind !== 'ask' || title !== titleFrom(question)) continue;
     const peeked = await attempt(() => journals.peek(sessionId));
     // An unreadable journal can't be resumed.
     if (peeked.kind === 'fault') continue;

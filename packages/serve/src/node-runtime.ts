@@ -11,7 +11,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Limits, Settings } from '@pawl/agent/machine/settings';
 import { attemptNow } from '@pawl/agent/platform/attempt';
-import { readTextOrEmpty, writePrivate } from '@pawl/agent/platform/files';
+import { errorCode, readTextOrEmpty, writePrivate } from '@pawl/agent/platform/files';
 import type { Preset } from '@pawl/agent/policy/presets';
 import type { StartedBy } from '@pawl/agent/ports/journal';
 import type { NewSession, Runtime } from '@pawl/agent/ports/session';
@@ -205,7 +205,10 @@ export const openRecords = async (
   report: (fault: Error) => void,
 ): Promise<RecordStore> => {
   const all = new Map<string, NodeSessionRecord>();
-  const names = await readdir(folder).catch(() => []); // none yet
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return []; // none yet
+    throw error;
+  });
   for (const name of names.filter((one) => one.endsWith('.json')).sort()) {
     const file = path.join(folder, name);
     const text = await readTextOrEmpty(file, BYTES_MAX);

@@ -20,7 +20,7 @@ import {
 } from '@pawl/agent/machine/moves/budget';
 import { type Prices, totalTokens } from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
-import { readTextOrEmpty, writePrivate } from '@pawl/agent/platform/files';
+import { readRegular, writePrivate } from '@pawl/agent/platform/files';
 import type { Model, ModelPiece, ModelRequest, TokenUsage } from '@pawl/agent/ports/model';
 import { measureRequest, priceUsage } from '@pawl/agent/session/model-call';
 import * as v from 'valibot';
@@ -109,9 +109,12 @@ export const fileSpending = (folder: string): SpendingStore => {
   const last = new Map<string, Promise<unknown>>();
   const chargeNow = async (key: string, asked: DayCharge): Promise<DayCharged> => {
     const file = path.join(folder, `${key}.json`);
-    const text = await readTextOrEmpty(file, BYTES_MAX);
+    const loaded = await readRegular(file, BYTES_MAX);
+    if (loaded.kind === 'unusable')
+      throw new Error(`what the key ${key} has spent can't be read: ${loaded.why}`);
+    const text = loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
     const charged = await attempt(async () =>
-      spendAfter(text === '' ? null : JSON.parse(text), asked),
+      spendAfter(loaded.kind === 'absent' ? null : JSON.parse(text), asked),
     );
     if (charged.kind === 'fault')
       throw new Error(
@@ -285,7 +288,7 @@ class MeteredRequests {
     let [usd, tokens, isAnswered] = [granted, inputTokens + outputTokens, false];
     try {
       if (signal.aborted) [usd, tokens] = [0, 0];
-      const bounded = { ...request, outputTokensMax: outputTokens };
+      const bounded = { ...request, outputTokensMax: outputTokens, isBoundPaid: true } as const;
       for await (const piece of signal.aborted ? [] : this.#model.stream(bounded, signal)) {
         if (piece.type === 'completed' || piece.type === 'failed') {
           const known = this.#costIn(piece, isAnswered);

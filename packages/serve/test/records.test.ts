@@ -29,6 +29,7 @@ test('a record that is cut, forged or of another session is of no session, and a
     ['other', text, false],
   ];
   for (const [id, content] of rows) writeFileSync(path.join(folder, `${id}.json`), content);
+  await assert.rejects(openRecords(path.join(folder, 'a.json'), assert.fail), { code: 'ENOTDIR' });
   const faults: string[] = [];
   const records = await openRecords(folder, ({ message }) => void faults.push(message));
   for (const [id, , isWhole] of rows)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { type Script, scriptedModel } from '@pawl/agent/models/scripted-model';
@@ -137,6 +138,15 @@ test('a request is refused for the limit of tokens, the model, the price, and a 
   ];
   for (const [key, script, said] of rows)
     assert.match(await openModel(folder, key, script)(), said);
+});
+
+test('what a key has spent is not forgotten because its file can not be read', async (context) => {
+  const folder = temporaryFolder(context, 'spending');
+  for (const text of ['', ' '.repeat(5_000)]) {
+    writeFileSync(path.join(folder, 'one.json'), text);
+    assert.match(await openModel(folder, limited({ usd: 1 }), answers)(), /has spent/);
+    assert.equal(readFileSync(path.join(folder, 'one.json'), 'utf8'), text);
+  }
 });
 
 test('a charge of yesterday changes nothing today, and a file that is none is a fault', () => {

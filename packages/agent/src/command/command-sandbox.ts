@@ -714,8 +714,8 @@ class Sandbox implements CommandSandbox {
   }
 
   /** Moves the files of a command from its fresh home and /tmp to those of the session. */
-  #carryOver(fresh: SessionFolders, { folders, home }: SessionView): readonly string[] {
-    const failures = carryOver(fresh, folders, home);
+  #carryOver(fresh: SessionFolders, { folders, home, gitFiles }: SessionView): readonly string[] {
+    const failures = carryOver(fresh, folders, home, gitFiles);
     if (failures === 0) return [];
     const entries = failures === 1 ? '1 file or folder' : `${failures} files or folders`;
     return [

@@ -510,7 +510,7 @@ type OpenFile = {
 
 /**
  * Throws if the lock or the file is not the writer's own. A process that takes the lock over also
- * replaces the file, so a lost lock is reported before a changed file.
+ * replaces the file, so a takeover is reported before a changed file, and any other loss after it.
  */
 const refuseForeign = (lock: OpenFile['lock'], check: FileCheck): void => {
   const loss = lock.loss();

@@ -299,7 +299,7 @@ const unanswered = (provider: Provider, name: string, answer: Unanswered): Model
  * They are read once, before the first call.
  *
  * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing
- *    server is a problem.
+ *    server is a problem. Ollama must answer, since only it knows the window.
  * 2. Ollama cuts prompts at its context length without a word: the length it runs the model
  *    with is the window, never the length that the model could have.
  */

@@ -38,8 +38,8 @@ export type Terms = {
   readonly effort: 'taken' | 'refused';
   /** The request, with an answer that is no longer than the server lets it be. */
   limit(request: ModelRequest): ModelRequest;
-  /** The body as the server takes it. */
-  apply(body: object): object;
+  /** The body as the server takes it, still with a bound of the answer that is paid for. */
+  apply(body: object, request: ModelRequest): object;
 };
 
 // ---- A request and a body under the terms ----
@@ -103,6 +103,14 @@ const isReply = (message: unknown): message is Loose =>
 
 const lacks = (name: string) => (message: unknown) => isReply(message) && !(name in message);
 
+const BOUNDS = /\b(?:max_(?:completion_|output_)?tokens|maxOutputTokens)$/;
+
+/** The refused fields that may be left out of the request: no bound that is paid for. */
+const fieldsWithout = (fields: Known['fields'], { isBoundPaid }: ModelRequest): Known['fields'] =>
+  isBoundPaid === true
+    ? new Map([...fields].filter(([path, instead]) => instead !== null || !BOUNDS.test(path)))
+    : fields;
+
 const applyTerms = (body: object, { fields, demanded }: Known): object => {
   const taken = fields.size === 0 ? body : (withoutRefused(body, '', fields) as object); // a body has fields
   const { messages } = taken as Loose; // of other wires, or none
@@ -153,7 +161,8 @@ export const learn = (
       ? 'refused'
       : 'taken',
     limit: (request) => limitAnswer(request, refused.facts, learned),
-    apply: (body) => applyTerms(body, learned),
+    apply: (body, request) =>
+      applyTerms(body, { ...learned, fields: fieldsWithout(learned.fields, request) }),
   };
 };
 
@@ -258,7 +267,7 @@ const WORDS = /[A-Za-z_]\w*(?:[.[\]]+\w+)*/g;
 /** The server names a field that it does not take. */
 const learnField = (
   { sentence, named }: Refusal,
-  { body }: RefusedRequest,
+  { request, body }: RefusedRequest,
   { fields, demanded }: Known,
 ): Lesson => {
   const paths = [...addPaths(body, '', new Set())].filter((path) => !ESSENTIAL.has(lastOf(path)));
@@ -269,8 +278,10 @@ const learnField = (
   if (refused.length === 0) return null;
   const instead = INSTEAD.exec(sentence)?.[1] ?? null;
   const known = instead !== null && paths.some((path) => lastOf(path) === instead);
+  const learned = new Map(refused.map((path) => [path, known ? null : instead]));
+  if (fieldsWithout(learned, request).size === 0) return null;
   return {
-    fields: new Map([...fields, ...refused.map((path) => [path, known ? null : instead] as const)]),
+    fields: new Map([...fields, ...learned]),
     demanded: refused.some((path) => lastOf(path) === demanded) ? null : demanded,
   };
 };

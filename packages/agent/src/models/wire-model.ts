@@ -162,7 +162,7 @@ const converse = async (
     let body: object = {};
     try {
       body = wire.body(adapted);
-      if (terms !== undefined) body = terms.apply(body);
+      if (terms !== undefined) body = terms.apply(body, request);
       await wire.send(body, reply, signal);
       const isEffortless = request.effort !== undefined && terms?.effort === 'refused';
       return push({ ...reply.finish(), ...(isEffortless ? { effort: 'refused' } : {}) });

@@ -570,7 +570,7 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
 export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real, real);
 
 /** Like `HeldFolder`, synchronous. */
-export type HeldFolderSync = Pick<HeldFolder, 'real'> & {
+export type HeldFolderSync = {
   /** See `HeldFolder`. */
   readonly reach: Buffer;
   /** The path of an entry. The name must not contain a slash. */
@@ -607,7 +607,6 @@ export const holdFolderSync = (real: RawPath | Buffer): HeldFolderSync => {
     throw error;
   }
   return {
-    real: String(real),
     reach,
     at: (name) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(systemPath(name))]),
     close: () => closeSync(descriptor),

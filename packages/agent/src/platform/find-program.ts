@@ -8,7 +8,8 @@
  * program.
  *
  * From top to bottom: `createSearch` behind `searchPrograms` and `findProgram`; a program of the
- * repository, which is not trusted; following a path (`followTrusted`); and ripgrep.
+ * repository, which is not trusted, or that the user has named; following a path (`followTrusted`);
+ * and ripgrep.
  */
 
 import { constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';
@@ -225,6 +226,33 @@ export const findRepositoryProgram = (
     if (status !== undefined && isRunnable(file, status)) return file as ProgramPath;
   }
   return null;
+};
+
+/**
+ * The program that the user has named: a name is searched, a path is taken as it is. `folder`: from
+ * which relative paths are read; null: there are none. Throws with the reason if there is none.
+ */
+export const findNamedProgram = (
+  name: string,
+  place: SearchPlace,
+  folder: string | null = null,
+): ProgramPath => {
+  const home = place.environment.HOME || homedir();
+  const whole = name.startsWith('~/') ? path.join(home, name.slice(2)) : name;
+  if (whole.includes('/')) {
+    if (!path.isAbsolute(whole) && folder === null)
+      throw new Error(`${name} is a relative path. Write the whole path, or a program's name`);
+    const file = path.resolve(folder ?? '/', whole);
+    // The user has named or allowed exactly this program, so no place is refused.
+    const program = findRepositoryProgram([path.dirname(file)], path.basename(file));
+    if (program !== null) return program;
+    throw new Error(`there is no program ${file}, or it may not be executed`);
+  }
+  const programs = searchPrograms(place);
+  const program = programs.find(whole);
+  if (program !== null) return program;
+  const why = programs.whyNot(whole);
+  throw new Error(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
 };
 
 // ---- Following a path ----

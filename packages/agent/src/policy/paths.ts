@@ -439,6 +439,6 @@ export const settingCommand = (key: string, value: string): string | null => {
   return isCommand ? value.replace(/^(?:!|\w+::)/, '') : null;
 };
 
-/** The key of a setting on the command line, as in `settingCommand`. */
+/** The key of a setting, as in `settingCommand`: `section.key` or `section.*.key`. */
 export const settingKey = (name: string): string =>
-  name.toLowerCase().replace(/^([^.]*)\..*\.([^.]*)$/, '$1.*.$2');
+  name.toLowerCase().replace(/^([^.]*)\..*\.([^.]*)$/s, '$1.*.$2');

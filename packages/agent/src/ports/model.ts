@@ -53,6 +53,8 @@ export type ModelRequest = {
   readonly toolChoice?: 'none';
   /** The largest reply, thoughts included; absent: that of the model's facts. */
   readonly outputTokensMax?: number;
+  /** Money is set aside for `outputTokensMax`, so the request is not sent without this bound. */
+  readonly isBoundPaid?: true;
   /** Reasoning effort; absent: the model decides. Models that don't support it ignore it. */
   readonly effort?: EffortLevel;
 };

@@ -369,9 +369,9 @@ export abstract class JournaledSession<M extends MachineTypes> {
    * open.
    */
   protected async end(error: Error | null): Promise<void> {
+    this.#fault ??= error;
     if (this.#ending) return;
     this.#ending = true;
-    this.#fault = error;
     const stopped = await attempt(() => this.stopAll());
     if (stopped.kind === 'fault') this.#fault ??= stopped.fault;
     await this.#draining;

@@ -77,7 +77,8 @@ export const admitRequest = (
       // after an abort the machine waits for another request
       const isAwaited = measuredId(state) === usageId;
       const mayBeSent = accepted && reservation !== undefined && isAwaited;
-      resolve(mayBeSent ? { ...request, outputTokensMax: reservation.outputTokens } : null);
+      if (!mayBeSent) return resolve(null);
+      resolve({ ...request, outputTokensMax: reservation.outputTokens, isBoundPaid: true });
     });
   });
 };

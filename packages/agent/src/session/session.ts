@@ -318,23 +318,28 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (isIdle(this.current)) unapproved.length = 0;
     const client = requestId === undefined ? {} : { clientRequestId: requestId };
     const { seq } = await this.send({ type: 'UserInput', text, mode, ...client });
-    if (seq <= lastSeq) return this.#repeatedTurn(seq);
+    if (seq <= lastSeq) return this.#repeatedTurn(seq, signal);
+    return toTurn(before, await this.#idleAfter(signal), unapproved);
+  };
+
+  /** The state after the turn that runs; an abort cancels the turn. */
+  async #idleAfter(signal: AbortSignal | undefined): Promise<State> {
     // it rejects if the session has ended; then there is nothing to cancel
     const cancel = (): void => void attempt(() => this.cancel());
     signal?.addEventListener('abort', cancel, { once: true });
     if (signal?.aborted) cancel();
     try {
-      return toTurn(before, await this.idle(), unapproved);
+      return await this.idle();
     } finally {
       signal?.removeEventListener('abort', cancel);
     }
-  };
+  }
 
   /** The turn of an input that was sent before. */
-  async #repeatedTurn(seq: number): Promise<Turn> {
+  async #repeatedTurn(seq: number, signal: AbortSignal | undefined): Promise<Turn> {
     const ended = await this.#endedTurn(seq);
     if (ended !== null) return ended;
-    const state = await this.idle();
+    const state = await this.#idleAfter(signal);
     return (await this.#endedTurn(seq)) ?? toTurn(state.session.usage, state, []);
   }
 

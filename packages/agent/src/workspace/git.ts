@@ -637,7 +637,8 @@ const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
 /**
  * Runs a program in the real folder of the repository, to its end: neither an abort nor the end of
  * this program stops it, since a killed git leaves its locks. (On SIGTERM, after the deadline, git
- * removes them.) Rejects only if the signal was aborted before, or the program can't be started.
+ * removes them.) Rejects if the signal was aborted before, git is missing, `choose` throws, or the
+ * program can't be started.
  */
 const runToEnd = (
   place: GitPlace,

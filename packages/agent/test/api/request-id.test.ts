@@ -83,6 +83,23 @@ test('a prompt that is sent again while its turn runs waits for the turn', async
   await session.close();
 });
 
+test('a prompt that is sent again while its turn runs cancels the turn by its own signal', async (context) => {
+  const model = testModel(hang(), say('two'));
+  const { agent, workspace } = agentHere(context, model);
+  const session = await agent.open({ workspace });
+  const turns = [session.prompt('hi', { requestId: 'a' })];
+  await until('the request', () => model.requests.length === 1);
+  const again = new AbortController();
+  turns.push(session.prompt('hi', { requestId: 'a', signal: again.signal }));
+  again.abort();
+  const reasons = (await Promise.all(turns)).map(({ reason }) => reason.kind);
+  assert.deepEqual(reasons, ['cancelled', 'cancelled']);
+  const later = session.prompt('ho');
+  await session.prompt('hi', { requestId: 'a', signal: AbortSignal.timeout(0) });
+  assert.equal((await later).text, 'two', 'a turn that is over is not cancelled');
+  await session.close();
+});
+
 test('a prompt that was sent before its process was killed does not run twice', async (context) => {
   const { workspace, state, agent, journals, model } = agentHere(context, testModel(say('one')));
   const file = fileURLToPath(new URL('prompt-and-die.ts', import.meta.url));

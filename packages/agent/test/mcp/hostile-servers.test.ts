@@ -3,13 +3,16 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { openKnown, openSession, placeIn, run } from '../../../../test/kit/mcp/open-servers.js';
 import { plainScript, settingsOf, stdioServer } from '../../../../test/kit/mcp/test-servers.js';
 import { testContext } from '../../../../test/kit/mcp/tool-context.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import type { McpServer } from '../../src/extensions/mcp/server-config.js';
+import { StdioTransport } from '../../src/extensions/mcp/stdio-server.js';
 import { readTools } from '../../src/extensions/mcp/tool.js';
+import { SYSTEM_SHELL } from '../../src/platform/start-program.js';
 
 // Servers that hang, flood, die, change or go wrong in another way: the session goes on, with words.
 
@@ -314,6 +317,35 @@ const unusable: readonly (readonly [given: string, table: object, says: RegExp])
   ],
   ['an address where nothing listens', { url: 'http://127.0.0.1:9/mcp' }, /ECONNREFUSED|refused/],
 ];
+
+test('a server that has ended gets no signal, since its number may be used again', async (t) => {
+  let isFinishing = false;
+  const server = new StdioTransport({
+    prepare: async () => ({
+      program: SYSTEM_SHELL,
+      words: ['-c', 'exit 0'],
+      environment: {},
+      folder: '/',
+      descriptors: [],
+      isGuarded: false,
+      started: () => undefined,
+      async finish() {
+        isFinishing = true;
+        await delay(1_000);
+      },
+    }),
+    log: { file: '', add: () => undefined, last: () => '' },
+    signal: new AbortController().signal,
+    sent: () => undefined,
+    parse: JSON.parse,
+  });
+  const kill = t.mock.method(process, 'kill');
+  await server.start();
+  await until('its end', () => isFinishing);
+  kill.mock.resetCalls();
+  await server.close();
+  assert.deepEqual(kill.mock.calls, []);
+});
 
 test('servers that can not be started are one line each', async (t) => {
   const servers = unusable.map(([, table], index) =>

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { adapterOptions } from '../../../../test/kit/models/adapter-options.js';
 import { anthropicModel } from '../../src/models/anthropic.js';
 import type { AdapterOptions } from '../../src/models/wire-model.js';
+import type { ModelRequest } from '../../src/ports/model.js';
 import {
   chatModel,
   delta,
@@ -309,6 +310,26 @@ test('a field whose new name is refused, too, is left out', async (context) => {
   const { ending } = await hello(chatModel(url, { outputTokensMax: MOST }));
   assert.equal(ending.type, 'completed', JSON.stringify(ending));
   assert.doesNotMatch(JSON.stringify(seen[2]?.body), /max_\w*tokens/);
+});
+
+test('a bound of the answer that is paid for is never left out', async (context) => {
+  const { url, seen } = await serve(context, (out, number) => {
+    const { max_completion_tokens: renamed, max_tokens: most } = seen[number - 1]?.body ?? {};
+    if (renamed !== undefined || most === undefined) return streamed(OK)(out, number);
+    const instead = number === 4 ? ' Use max_completion_tokens instead.' : '';
+    out.writeHead(400).end(JSON.stringify(inWords(`max_tokens is not supported.${instead}`)));
+  });
+  const model = chatModel(url, { outputTokensMax: MOST });
+  const paid = { outputTokensMax: 99, isBoundPaid: true } as const;
+  const end = async (request: Partial<ModelRequest>) => (await hello(model, request)).ending.type;
+  assert.equal(await end(paid), 'failed');
+  assert.equal(seen.length, 1);
+  assert.equal(await end({}), 'completed');
+  assert.equal(await end(paid), 'completed', 'under its new name');
+  assert.deepEqual(
+    seen.map(({ body }) => body.max_tokens ?? body.max_completion_tokens),
+    [99, MOST, undefined, 99, 99],
+  );
 });
 
 test('a refusal within a reply that has begun is final, and teaches the next request', async (context) => {

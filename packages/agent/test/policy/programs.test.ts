@@ -98,6 +98,8 @@ const WRAPPED = `
   fd -Hx rm|fd -HX rm|fd -xrm|fd --exec=rm|find . -execdir rm
   watch -tn 1 rm x|watch --interv 1 rm x|npx --call=rm|npm exec --call=rm|bash -c -e rm|sh -c -- rm
   su -c ls -c rm|su -c ls --command=rm|script -c ls -qc rm f|script -c ls --comm rm f|sg g rm
+  flock f rm -c x|flock f -c rm|flock f --command rm|flock -n f rm --command x|script -q f rm -c x
+  runuser -u me -- rm -c x|runuser -u me rm -c x|su -c ls -- rm|env -S rm|env A=1 -vS rm|fd -x ls ; -xrm
   git rebase -ix rm|git difftool -yx rm|git difftool --extc rm
   chrt -T 5 -d 0 rm x|rlwrap --what x rm y|npm --what exec exec rm x|stdbuf --out 0 rm x`;
 
@@ -115,7 +117,8 @@ const CLEAR = `
   xargs -I{} npm {}|nice -n 10 npm test|nice -10 npm test|stdbuf -oL npm test|npx --yes npm
   strace -ff -e trace=file -o out npm test|flock -n f npm test|npm exec --yes -- npm
   watch -n1 npm test|watch -d -n 2 npm test|script -qec npm f|su -c npm root|bash -ec npm
-  uv run --frozen npm test|pnpm -r exec npm|time -v npm test|setsid -f npm|taskset -c 0,1 npm`;
+  uv run --frozen npm test|pnpm -r exec npm|time -v npm test|setsid -f npm|taskset -c 0,1 npm
+  env A=1 npm i --save-dev x|env npm i -S x|flock f npm -c x|fd npm -x tar -xf|su -s /bin/sh me -c npm`;
 
 test('the command of a wrapper is known in everyday forms', () => {
   const texts = CLEAR.split(/[|\n]/).map((text) => text.trim());
@@ -124,6 +127,21 @@ test('the command of a wrapper is known in everyday forms', () => {
     texts.filter((text) => text !== '' && !(isClear(text) && /npm|sudo/.test(text))),
     [],
   );
+});
+
+test('a text of a wrapper is where the shell reads it', () => {
+  const meaning = (...words: string[]) => {
+    const { texts, runs, commands } = commandMeaning(words);
+    return [texts, runs, commands];
+  };
+  assert.deepEqual(meaning('trap', '--', 'rm x', 'EXIT'), [['rm x'], 2, undefined]);
+  assert.deepEqual(meaning('flock', 'f', '-c', 'A=1 rm x'), [['A=1 rm x'], 3, undefined]);
+  assert.deepEqual(meaning('cross-env-shell', 'A=1 2', 'rm x', '&& ls'), [
+    ['rm x && ls'],
+    2,
+    undefined,
+  ]);
+  assert.notEqual(commandMeaning(['env', '-Srm x']).unclear, undefined);
 });
 
 /** Wrappers that most systems have, letters of options, and the words before the command. */

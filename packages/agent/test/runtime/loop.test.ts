@@ -258,6 +258,7 @@ test('a watcher that throws is reported and dropped; the session and other watch
 class IdleSession extends JournaledSession<AgentTypes> {
   readonly send = this.submit;
   readonly add = this.post;
+  readonly finish = this.end;
   onStop = (): void => undefined;
   protected readonly prepare = () => [];
   protected readonly perform = () => undefined;
@@ -341,6 +342,13 @@ test('a session whose work can’t be stopped ends, and closes its journal', asy
   await assert.rejects(session.send({ type: 'Start' }), /the disk is full/);
   await assert.rejects(session.ended, /the disk is full/);
   assert.ok(isClosed);
+});
+
+test('an append that is refused while the session ends is its fault', async () => {
+  const { session } = openIdle({ append: async () => assert.fail('the disk is full') });
+  session.onStop = () => session.add({ type: 'Start' });
+  await session.finish(null);
+  await assert.rejects(session.ended, /the disk is full/);
 });
 
 test('a session that is stopped by its journal leaves no timer and no request behind', async () => {

@@ -3,14 +3,19 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { countCases, SEED } from '../../../../test/tier.js';
 import {
   cleanConfig,
+  codePlaces,
+  configEntries,
   createIndexReader,
   createNamedPlaces,
   findRepository,
 } from '../../src/command/sandbox/git-folders.js';
 import { findProgram } from '../../src/platform/find-program.js';
+import { settingKey } from '../../src/policy/paths.js';
 
 // What the sandbox reads of git by itself is what git says.
 
@@ -62,6 +67,30 @@ for (const [form, words, settings] of [
   });
 }
 
+test('an index that git could not list is listed again', (t) => {
+  const folder = makeRepository(t);
+  git(folder, 'init', '-q', 'a');
+  git(path.join(folder, 'a'), 'commit', '-q', '--allow-empty', '-m', 'x');
+  git(folder, 'add', 'a');
+  let found: ReturnType<typeof findGit> = null;
+  const readIndex = createIndexReader(() => found);
+  const index = readIndex(path.join(folder, '.git'));
+  assert.deepEqual([index.gitlinks, index.isTracked('a')], [[], false]);
+  found = findGit();
+  assert.equal(index.isTracked('a'), true);
+  assert.deepEqual(readIndex(path.join(folder, '.git')).gitlinks, ['a']);
+});
+
+test('of too many folders of submodules the rest counts as a whole', (t) => {
+  const gitFolder = temporaryFolder(t, 'git-reading');
+  const names = Array.from({ length: 35 }, (_, at) => `${at}`);
+  for (const name of names)
+    for (const inner of names)
+      mkdirSync(path.join(gitFolder, 'modules', name, inner), { recursive: true });
+  const whole = codePlaces(gitFolder).filter((place) => /modules\/\d+$/.test(place));
+  assert.ok(whole.length > 0 && whole.length < names.length, `${whole.length}`);
+});
+
 const EVERY_FORM =
   '\ufeff[core] hooksPath = "a b"; comment\n[Filter "x \\"y.\\""]\n\tclean = sh \\\n  c.sh # no\n' +
   '[diff.t]\ntextconv=\'q\'\n\tflag\n[include]\n path = ../c\n[user]name="a\\tb"\n[remote "o \\"x"]url=" x:y; "\n';
@@ -82,6 +111,91 @@ test('what may stay of a configuration is what git reads of it, and no more is c
   writeFileSync(file, '[user]\n\tname = a # b\n');
   assert.equal(cleanConfig(file, folder)?.isSame, false, 'of another form than git writes');
   assert.equal(cleanConfig(path.join(folder, 'missing'), folder), null);
+});
+
+/** What the grammar of a configuration is made of, and what can break a reader of it. */
+const PIECES = [
+  ...[
+    '[core]',
+    '[A.b]',
+    '[f "x\\"]\\y"]',
+    '[core "hooksPath\0"]',
+    '[ "x"]',
+    '[c\t\r"\u2028"]',
+    '[]',
+  ],
+  ...[
+    'hooksPath',
+    'k-1',
+    ' = ',
+    '=',
+    '/p',
+    '"',
+    '\\',
+    '\\\\',
+    '\\t',
+    '\\q',
+    '\n',
+    '\n',
+    '\r\n',
+    '\r',
+  ],
+  ...[
+    '#',
+    ';',
+    ' ',
+    '\t',
+    '\0',
+    '\v',
+    '\u00a0',
+    'é',
+    '\ufeff',
+    '[',
+    ']',
+    '\n[core]hooksPath=',
+    '\nk=',
+  ],
+];
+
+/** Git before 2.45 turns each inner tab into a space. */
+const withSpaces = (text: string) => text.replace(/[\t\r]/g, ' ');
+
+test('git reads the same settings in any text', (t) => {
+  const file = path.join(temporaryFolder(t, 'git-reading'), 'config');
+  const read = (text: string) => {
+    writeFileSync(file, text);
+    const { stdout } = spawnSync('git', ['config', '-f', file, '--list', '-z', '--no-includes']);
+    return stdout.toString().split('\0').slice(0, -1);
+  };
+  const compare = (text: string) => {
+    const own = configEntries(text).map(({ key, value }) => `${key} ${withSpaces(value)}`);
+    const ofGit = read(text).map((entry) => {
+      const [, name = '', value = '\ntrue'] = /^([^\n]*)(\n.*)?$/s.exec(entry) ?? [];
+      return `${settingKey(name)} ${withSpaces(value.slice(1))}`;
+    });
+    assert.deepEqual(own, ofGit, JSON.stringify(text));
+  };
+  for (const text of [
+    '[a]\n# C:\\\n[core]\nhooksPath = x # \\\nk = y\\\\\nk = z',
+    '[a] [core] hooksPath = x\n[core]hooksPath=a;\\\n[x "\\]"]k="#;"',
+    '\ufeff[core]\r\n\thooksPath = a \\\r\n "b "\r\n\tk\r\n\tk = \r x\0y',
+    '[core "hooksPath\0"]k=x',
+    '[core]k=x\\',
+    EVERY_FORM,
+  ])
+    compare(text);
+  const texts = fc.array(fc.constantFrom(...PIECES), { maxLength: 14 });
+  const text = texts.map((pieces) => `[core]\nk=${pieces.join('')}`);
+  fc.assert(fc.property(text, compare), { numRuns: countCases(900), seed: SEED });
+});
+
+test('a long configuration is read whole, and a long value at once', (t) => {
+  const folder = makeRepository(t);
+  const long = `[user]\n\tname = ${'x y'.repeat(300_000)}\n[core]\n\thooksPath = tools\n`;
+  writeFileSync(path.join(folder, '.git/config'), long);
+  const environment = { HOME: folder, GIT_CONFIG_SYSTEM: '/dev/null' };
+  const [named] = createNamedPlaces(folder, environment)();
+  assert.equal(named?.path, path.join(folder, 'tools'));
 });
 
 test('a configuration that git itself wrote may stay as it is', (t) => {

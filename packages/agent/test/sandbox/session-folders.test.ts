@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { bundleProgram } from '../../../../test/bundled-program.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { removeStale } from '../../src/command/earlier-processes.js';
+import {
+  carryOver,
+  makeFolders,
+  makeFreshFolders,
+} from '../../src/command/sandbox/session-folders.js';
 import { runCommands } from './commands-run.js';
 
 const UNKNOWN = '54321';
@@ -65,6 +70,22 @@ for (const command of ['chmod 000 ~', 'chmod 000 /tmp', 'chmod 500 ~ /tmp', 'tru
     assert.match(next?.text ?? '', /home\ntmp/);
   });
 
+test("a fresh home's copies of the user's files do not replace those of the session", () => {
+  const top = path.join(folder, 'copies');
+  const env = path.join(folder, 'env');
+  writeFileSync(env, 'new');
+  const home = { links: [{ at: '.cargo/env', to: env, isDownload: false, isFile: true }] };
+  const gitFiles = new Map([['.config/git/ignore', 'new']]);
+  const session = makeFolders(top, home, gitFiles);
+  const fresh = makeFreshFolders(top, 1, home, session, gitFiles);
+  const names = ['.cargo/env', '.config/git/ignore', '.config/other'];
+  for (const name of names) writeFileSync(path.join(session.home, name), 'changed');
+  writeFileSync(path.join(fresh.home, '.config/other'), 'new');
+  assert.equal(carryOver(fresh, session, home, gitFiles), 0);
+  const texts = names.map((name) => readFileSync(path.join(session.home, name), 'utf8'));
+  assert.deepEqual(texts, ['changed', 'changed', 'new']);
+});
+
 test('what a command leaves in a fresh home that it has closed is kept for later commands', async (context) => {
   const top = path.join(folder, 'closed');
   await asUnknownUser(
@@ -72,11 +93,11 @@ test('what a command leaves in a fresh home that it has closed is kept for later
     `import { chmodSync, writeFileSync } from 'node:fs';
      import { carryOver, makeFolders, makeFreshFolders } from './packages/agent/src/command/sandbox/session-folders.ts';
      const [top, home] = [${JSON.stringify(top)}, { links: [] }];
-     const session = makeFolders(top, home, '');
-     const fresh = makeFreshFolders(top, 1, home, session, '');
+     const session = makeFolders(top, home, new Map());
+     const fresh = makeFreshFolders(top, 1, home, session, new Map());
      writeFileSync(fresh.home + '/kept', 'kept');
      for (const place of [fresh.home, session.home]) chmodSync(place, 0);
-     carryOver(fresh, session, home);`,
+     carryOver(fresh, session, home, new Map());`,
   );
   assert.equal(readFileSync(path.join(top, 'home', 'kept'), 'utf8'), 'kept');
 });

@@ -1,6 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -118,7 +118,9 @@ test('a folder that is closed to Pawl is not called empty, and what else was not
   await mkdir(place.path('outer/closed'), { recursive: true });
   await mkdir(place.path('closed'), { mode: 0 });
   await chmod(place.path('outer/closed'), 0);
-  for (const name of ['', '..']) await chmod(place.path(name), 0o755);
+  // another user passes the folders above
+  for (const name of ['', '..'])
+    await chmod(place.path(name), (await stat(place.path(name))).mode | 0o055);
   if (user === 0) process.seteuid?.(65_534); // root is held up by no mode
   const { text } = await place.run('list', { depth: 1 });
   const lines = text.split('\n').slice(0, 5);

@@ -250,6 +250,14 @@ test('failing open or closed: before a tool closed, elsewhere open, as declared 
   assert.match(asking?.fault ?? '', /a meaning before a tool only/);
 });
 
+test('after a denial that means nothing the next hook is asked', async (t) => {
+  const { hook, run } = makeStage(t);
+  const on = ['session-start', 'session-end', 'ask-user', 'turn-end'] as const;
+  const hooks = [hook('exit 2', { on }), hook('true', { on })];
+  for (const moment of on)
+    assert.equal((await run(hooks, moment)).length, moment === 'turn-end' ? 1 : 2, moment);
+});
+
 test('a sandboxed hook writes only where its level lets it, and never runs without the sandbox', async (t) => {
   const { folder, hook, run } = makeStage(t);
   const write = (name: string): string => `touch '${path.join(folder, name)}' || exit 3`;
@@ -288,10 +296,10 @@ test('a function is a hook too: it may throw, hang, lie or say nothing', async (
     decision: 'deny',
     reason: 'r',
   });
-  assert.equal((await said(() => 'yes'))?.fault, 'it failed: it returned no object');
+  assert.equal((await said(() => 'yes'))?.fault, 'it returned no object');
   assert.equal(
     (await said(() => new Promise(() => undefined)))?.fault,
-    'it failed: it took longer than 0.05 s',
+    'it took longer than 0.05 s',
   );
   const thrown = await said(() => {
     throw new Error('broken');

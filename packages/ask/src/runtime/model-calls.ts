@@ -248,7 +248,7 @@ const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Mod
   if (fits)
     return {
       kind: 'sent',
-      request: { ...request, outputTokensMax: outputTokens },
+      request: { ...request, outputTokensMax: outputTokens, isBoundPaid: true },
       outputUsd: { outputUsd },
     };
   const why =

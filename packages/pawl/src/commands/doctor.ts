@@ -40,7 +40,11 @@ import {
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { homeFolder, stateFolder } from '@pawl/agent/platform/environment';
 import { realPath } from '@pawl/agent/platform/files';
-import { type ProgramSearch, searchPrograms } from '@pawl/agent/platform/find-program';
+import {
+  findNamedProgram,
+  type ProgramSearch,
+  searchPrograms,
+} from '@pawl/agent/platform/find-program';
 import { createFetch, PROXY_VARIABLES } from '@pawl/agent/platform/http';
 import { askProgram } from '@pawl/agent/platform/start-program';
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -883,14 +887,13 @@ const faultsIn = async <T extends { readonly name: string }>(
 /** Why an MCP server can't be started, without starting it. */
 const serverFault = async (server: McpServer, world: DoctorWorld): Promise<string | null> => {
   const { environment } = world;
-  const { findServerProgram } = await import('@pawl/agent/extensions/mcp/stdio-server');
   const expanded = expandVariables(server, environment);
   if (expanded.kind === 'missing') return `${expanded.names.join(', ')} is not set`;
   const { server: expandedServer } = expanded;
   // a remote server has no program
   if (expandedServer.kind === 'http') return null;
   const place = { environment, workspace: realWorkspace(world) };
-  const program = attemptNow(() => findServerProgram(expandedServer.command, place));
+  const program = attemptNow(() => findNamedProgram(expandedServer.command, place));
   return program.kind === 'fault' ? program.fault.message : null;
 };
 

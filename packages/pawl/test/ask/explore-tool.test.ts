@@ -117,6 +117,19 @@ for (const { whose, isResumed } of [
     assert.equal(ids.length, isResumed ? 1 : 2);
   });
 
+test('runs with another question are not read', async (t) => {
+  const inner = notingModel({ replies: [COUNT, COUNT, COUNT] });
+  const { workspace, runs, tool } = await place(t, inner);
+  const peek = t.mock.method(runs, 'peek');
+  const calls = ['1', '2'].map((id) =>
+    rawCall(id, 'explore', { ...QUESTION, question: `${QUESTION.question} ${id}` }),
+  );
+  const model = testModel(...calls.map((call) => callTools(call)), say('done'));
+  await converse(t, workspace, tool, { model });
+  assert.equal(inner.requests.length, 2, 'control');
+  assert.equal(peek.mock.callCount(), 0);
+});
+
 test('a file that can not be asked about is a failed result, and the model may go on', async (t) => {
   const { workspace, tool } = await place(t, notingModel({ replies: [] }));
   await writeFile(path.join(workspace, 'big.txt'), Buffer.from([0, 1, 2, 255]));

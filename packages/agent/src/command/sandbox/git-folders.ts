@@ -33,7 +33,7 @@ import type { ProgramPath } from '../../platform/find-program.js';
 import { listFolder } from '../../platform/replaceable-files.js';
 import { askProgramSync } from '../../platform/start-program.js';
 import { folderAbove, isOwnOrSystem } from '../../platform/trusted-folders.js';
-import { listWords, settingCommand } from '../../policy/paths.js';
+import { listWords, settingCommand, settingKey } from '../../policy/paths.js';
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose
@@ -44,9 +44,12 @@ const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondi
 const WORKTREE_CODE = [...CODE, 'gitdir'];
 /** Folders above such files. A symlink in their place is looked at as a whole. */
 const ABOVE_CODE = ['info', 'modules', 'worktrees'];
-/** Bounds, in case a repository is meant to cost us time. What lies beyond counts as a whole. */
+/**
+ * Most folders and links that are looked at for one git folder, and their depth, in case it is
+ * meant to cost us time. What lies beyond counts as a whole.
+ */
 const MODULES_DEPTH_MAX = 8;
-const FOLDERS_MAX = 1_000;
+const LOOKED_MAX = 1_000;
 
 const isGitFolder = (folder: string): boolean =>
   entryStatus(path.join(folder, 'HEAD')) !== null &&
@@ -66,14 +69,15 @@ const isRepository = (folder: string): boolean =>
  */
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
+  let free = LOOKED_MAX;
   const foldersIn = (folder: string): readonly string[] => {
     const entries = listFolder(folder);
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
-    for (const entry of entries) if (entry.isSymbolicLink()) places.push(at(entry));
+    const links = entries.filter((entry) => entry.isSymbolicLink()).map(at);
     const folders = entries.filter((entry) => entry.isDirectory()).map(at);
-    if (folders.length <= FOLDERS_MAX) return folders;
-    places.push(folder);
-    return [];
+    free -= links.length + folders.length;
+    places.push(...(free < 0 ? [folder] : links));
+    return free < 0 ? [] : folders;
   };
   /** Names of submodules may contain slashes. */
   const addModules = (folder: string, depth: number): void => {
@@ -150,9 +154,7 @@ const commonFolder = (gitFolder: string, top: string): string | null => {
 
 /** Whether the configuration of a submodule's git folder names this folder as its worktree. */
 const isModule = (gitFolder: string, top: string): boolean => {
-  const named = /^\s*worktree\s*=\s*(.+?)\s*$/m.exec(
-    readSmall(path.join(gitFolder, 'config')),
-  )?.[1];
+  const named = readSetting(gitFolder, 'core.worktree');
   return named !== undefined && realPath(path.resolve(gitFolder, named)) === top;
 };
 
@@ -225,7 +227,7 @@ const PLACES_MAX = 200;
 
 /** One setting in a configuration. */
 type Entry = {
-  /** `section.key`, or `section.*.key` for a section with a quoted name. In lower case. */
+  /** As of `settingKey`. */
   readonly key: string;
   readonly value: string;
   /** The head of its section, and its name there. */
@@ -233,55 +235,61 @@ type Entry = {
   readonly name: string;
 };
 
-const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b' };
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b', '\n': '' };
 
-/** A value without quotes, comments and continuations. */
+/** A value as git reads it: without quotes and continuations. A NUL ends it. */
 const plainValue = (text: string): string => {
   let value = '';
   let length = 0;
   let isQuoted = false;
   for (let at = 0; at < text.length; at++) {
     const character = text[at] ?? '';
-    if (!isQuoted && (character === '#' || character === ';')) break;
+    const isSpace = !isQuoted && /[ \t\r]/.test(character);
     if (character === '\\') {
       at += 1;
       value += ESCAPES[text[at] ?? ''] ?? text[at] ?? '';
     } else if (character === '"') isQuoted = !isQuoted;
-    else value += character;
-    if (isQuoted || !/\s/.test(character)) length = value.length;
+    else if (!isSpace || value !== '') value += character;
+    if (!isSpace) length = value.length;
   }
-  return value.slice(0, length);
+  return value.slice(0, length).replace(/\0.*/s, '');
 };
 
-/**
- * All entries of a configuration. Lines that git would refuse are skipped: then it obeys nothing of
- * the file.
- */
-const configEntries = (text: string): readonly Entry[] => {
+// One item of a configuration in git's own grammar: space, a comment, a head, or a setting.
+const HEAD = String.raw`\[(?=[^\]])([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]`;
+const QUOTED = String.raw`"(?:[^"\\\n]|\\[\n"\\tbn])*"`;
+const VALUE = String.raw`=((?:[^"\\\n#;]|\\(?:[\n"\\tbn]|$)|${QUOTED})*)(?:[#;][^\n]*)?`;
+const SETTING = String.raw`([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:${VALUE})?(?:\n|$)`;
+const ITEM = new RegExp(String.raw`[ \t\r\n]+|[#;][^\n]*|(${HEAD})|${SETTING}`, 'gy');
+
+/** All settings of a configuration, up to the first item that git would refuse. */
+export const configEntries = (text: string): readonly Entry[] => {
   const entries: Entry[] = [];
-  let section = '';
   let head = '';
-  for (const line of text
-    .replace(/^\ufeff/, '')
-    .replace(/\\\r?\n/g, '')
-    .split(/\r?\n/)) {
-    let rest = line.trim();
-    const found = /^\[\s*([A-Za-z0-9.-]+)\s*("(?:[^"\\]|\\.)*")?\s*\]\s*/.exec(rest);
-    if (found !== null) {
-      const [all, name = '', quoted] = found;
-      const [first = '', ...dotted] = name.toLowerCase().split('.');
-      section = quoted === undefined && dotted.length === 0 ? first : `${first}.*`;
-      head = `[${name}${quoted === undefined ? '' : ` ${quoted}`}]`;
-      rest = rest.slice(all.length);
+  let section = '';
+  const plain = text.replace(/^\ufeff/, '').replaceAll('\r\n', '\n');
+  for (const [, newHead, base = '', quoted, name, value] of plain.matchAll(ITEM)) {
+    if (newHead !== undefined) {
+      head = newHead;
+      const inner = quoted === undefined ? '' : `.${quoted.replace(/\\(.)/gs, '$1')}`;
+      section = `${base}${inner}.`;
+    } else if (name !== undefined) {
+      const key = settingKey(`${section}${name}`.replace(/\0.*/s, ''));
+      entries.push({ key, value: value === undefined ? 'true' : plainValue(value), head, name });
     }
-    const entry = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/.exec(rest);
-    if (entry === null || section === '') continue;
-    const [, name = '', value] = entry;
-    const key = `${section}.${name.toLowerCase()}`;
-    entries.push({ key, value: value === undefined ? 'true' : plainValue(value), head, name });
   }
   return entries;
 };
+
+/** In bytes. A longer configuration is not read. */
+const CONFIG_MAX = 1024 * 1024;
+
+const readEntries = (file: string | null): readonly Entry[] =>
+  configEntries((file === null ? null : readBytes(file, CONFIG_MAX))?.toString() ?? '');
+
+/** The last value of a setting in the configuration of a git folder. */
+export const readSetting = (gitFolder: string, key: string): string | undefined =>
+  readEntries(path.join(gitFolder, 'config')).findLast((entry) => entry.key === key)?.value;
 
 /** Words of a command line that may be names of files. */
 const fileWords = (command: string): readonly string[] =>
@@ -346,7 +354,7 @@ const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   reading.visited.add(visit);
   reading.statuses.set(file, keyOfStatus(file));
   const real = realPath(file);
-  for (const { key, value } of configEntries(real === null ? '' : readSmall(real))) {
+  for (const { key, value } of readEntries(real)) {
     if (value === '') continue;
     const command = settingCommand(key, value);
     if (command !== null) addCommandWords(reading, command, top, key);
@@ -467,9 +475,6 @@ const written = (value: string): string => {
   return /^ |[;#\r]| $/.test(value) ? `"${escaped}"` : escaped;
 };
 
-/** In bytes. A longer configuration is not read. */
-const CONFIG_MAX = 1024 * 1024;
-
 /** What may stay of a configuration. */
 export type CleanedConfig = {
   readonly text: Buffer;
@@ -573,13 +578,14 @@ export const askGit = (
   });
 };
 
-/** Lists an index again only after it has changed. `findGit`: null where there is no git. */
+/** Lists an index again after it has changed, or a failure. `findGit`: null where there is no git. */
 export const createIndexReader = (findGit: () => ProgramPath | null) => {
   const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
-  const list = (gitFolder: string, ...words: readonly string[]): string => {
+  /** Null if git can't list it now. */
+  const list = (gitFolder: string, ...words: readonly string[]): string | null => {
     const limits = { timeoutMs: LIST_TIMEOUT_MS, bytesMax: 2 * INDEX_MAX };
     const answer = askGit(findGit, gitFolder, ['ls-files', '-z', ...words], limits);
-    return answer?.code === 0 ? answer.output : '';
+    return answer?.code === 0 ? answer.output : null;
   };
   return (gitFolder: string): IndexContents => {
     const file = path.join(gitFolder, 'index');
@@ -590,16 +596,17 @@ export const createIndexReader = (findGit: () => ProgramPath | null) => {
     if (cached?.key === key) return cached.contents;
     const mayHoldLinks = readBytes(file, INDEX_MAX)?.includes(GITLINK_MODE) ?? false;
     const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
-    const gitlinks = [...listed.matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
+    const gitlinks = [...(listed ?? '').matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
     let tracked: ReadonlySet<string> | null = null;
     const contents = {
       gitlinks: gitlinks.slice(0, GITLINKS_MAX).map(([, name = '']) => name),
       isTracked(place: string): boolean {
-        tracked ??= new Set(list(gitFolder).split('\0'));
-        return tracked.has(place);
+        const names = tracked === null ? list(gitFolder) : null;
+        if (names !== null) tracked = new Set(names.split('\0'));
+        return tracked?.has(place) === true;
       },
     };
-    cache.set(file, { key, contents });
+    if (listed !== null) cache.set(file, { key, contents });
     return contents;
   };
 };

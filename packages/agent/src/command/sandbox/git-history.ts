@@ -49,14 +49,13 @@ import {
   namesIn,
   readBytes,
   readRegularSync,
-  readSmall,
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { inFolder, removeBelow, replaceEntry, setAside } from '../../platform/replaceable-files.js';
 import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
-import { askGit } from './git-folders.js';
+import { askGit, readSetting } from './git-folders.js';
 import { historyFolder } from './session-folders.js';
 
 /** The purpose of a command that deletes no history intentionally. */
@@ -911,9 +910,7 @@ const HEADS = 'refs/heads';
 
 /** Whether git keeps its refs in a reftable. No command can write the configuration. */
 const usesReftable = (gitFolder: string): boolean =>
-  /^\s*(?:\[.*\]\s*)?refstorage\s*=\s*"?reftable\b/im.test(
-    readSmall(path.join(gitFolder, 'config')),
-  );
+  /^reftable\b/.test(readSetting(gitFolder, 'extensions.refstorage') ?? '');
 
 /** The files of a git folder that decide which commits can be reached. */
 const stateFiles = (gitFolder: string): readonly string[] => [

@@ -239,21 +239,25 @@ const isLinkTo = (place: string, targets: ReadonlySet<string>): boolean => {
   }
 };
 
+/** Whether an entry, at this path in its home or /tmp, is one that `fillHome` made. */
+type IsFilled = (place: string, at: string) => boolean;
+
 /**
- * Moves the entries of one open folder to another, except links to `linkTargets`. Returns the
- * number of failures.
+ * Moves the entries of one open folder to another, except those that `isFilled`. `above`: the path
+ * of the folder in its home or /tmp. Returns the number of failures.
  */
-const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>): number => {
+const moveEntries = (from: number, to: number, isFilled: IsFilled, above = ''): number => {
   let failures = 0;
   for (const entry of readdirSync(descriptorPath(from), { withFileTypes: true })) {
     const source = `${descriptorPath(from)}/${entry.name}`;
     const target = `${descriptorPath(to)}/${entry.name}`;
-    if (entry.isSymbolicLink() && isLinkTo(source, linkTargets)) continue;
+    const at = path.join(above, entry.name);
+    if (isFilled(source, at)) continue;
     const sourceFolder = entry.isDirectory() ? openEntry(source) : null;
     const targetFolder = sourceFolder === null ? null : openEntry(target);
     try {
       if (sourceFolder !== null && targetFolder !== null)
-        failures += moveEntries(sourceFolder, targetFolder, linkTargets);
+        failures += moveEntries(sourceFolder, targetFolder, isFilled, at);
       else {
         const isEmpty =
           sourceFolder !== null && readdirSync(descriptorPath(sourceFolder)).length === 0;
@@ -273,13 +277,15 @@ const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>)
   return failures;
 };
 
-/** Number of files in a folder, and of links to other places than `linkTargets`. */
-const countFiles = (folder: string, linkTargets: ReadonlySet<string>): number => {
+/** Number of files and links in a folder, without those that `isFilled`. */
+const countFiles = (folder: string, isFilled: IsFilled, above = ''): number => {
   let count = 0;
   for (const entry of entriesIn(folder)) {
     const place = path.join(folder, entry.name);
-    if (entry.isDirectory()) count += countFiles(place, linkTargets);
-    else if (!isLinkTo(place, linkTargets)) count += 1;
+    const at = path.join(above, entry.name);
+    if (isFilled(place, at)) continue;
+    if (entry.isDirectory()) count += countFiles(place, isFilled, at);
+    else count += 1;
   }
   return count;
 };
@@ -288,30 +294,32 @@ const countFiles = (folder: string, linkTargets: ReadonlySet<string>): number =>
  * Moves the files of a command from its fresh home and /tmp to those of the session, where later
  * commands look. Commands may exchange folders there meanwhile, so both sides are reached through
  * open folders. Where these are no paths, nothing is moved: a command could lead us elsewhere.
- * Links to the user's tools and git settings stay behind. Returns the number of entries that could
- * not be moved.
+ * What `fillHome` made stays behind. Returns the number of entries that could not be moved.
  */
 export const carryOver = (
   fresh: SessionFolders,
   session: SessionFolders,
   { links }: Pick<HomeView, 'links'>,
+  gitFiles: GitFiles,
 ): number => {
   const linkTargets = new Set(links.map(({ to }) => to));
   for (const folders of [fresh, session]) restoreRights(folders);
   removeTree(path.join(fresh.home, '.gitconfig'));
   let failures = 0;
-  for (const [from, to] of [
-    [fresh.home, session.home],
-    [fresh.temporary, session.temporary],
+  const copies = [...gitFiles.keys(), ...links.filter(({ isFile }) => isFile).map(({ at }) => at)];
+  for (const [from, to, stay] of [
+    [fresh.home, session.home, new Set(copies)],
+    [fresh.temporary, session.temporary, new Set()],
   ] as const) {
+    const isFilled: IsFilled = (place, at) => stay.has(at) || isLinkTo(place, linkTargets);
     if (!hasDescriptorPaths()) {
-      failures += countFiles(from, linkTargets);
+      failures += countFiles(from, isFilled);
       continue;
     }
     const source = openEntry(from);
     const target = openEntry(to);
     try {
-      if (source !== null && target !== null) failures += moveEntries(source, target, linkTargets);
+      if (source !== null && target !== null) failures += moveEntries(source, target, isFilled);
     } catch {
       failures += 1; // a folder could not be listed
     }

@@ -4,7 +4,8 @@
  *
  * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one;
  *    everything else is a failure, and the hook's declaration says what follows from it.
- * 2. The first that denies ends the list: later hooks are not asked.
+ * 2. The first that denies ends the list: later hooks are not asked. All are asked at moments where
+ *    nothing can be denied.
  * 3. Sessions that another session has started have no hooks that are about the user.
  *
  * The formatters and commits after tools are in workspace/after-tool-hooks.ts. From top to bottom:
@@ -12,16 +13,11 @@
  * hook.
  */
 
-import { homedir } from 'node:os';
-import path from 'node:path';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { SessionSandbox } from '../../command/session-sandbox.js';
+import { attemptNow } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import {
-  findRepositoryProgram,
-  type ProgramPath,
-  searchPrograms,
-} from '../../platform/find-program.js';
+import { findNamedProgram, type ProgramPath } from '../../platform/find-program.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../../platform/run-program.js';
 import { SYSTEM_SHELL } from '../../platform/start-program.js';
 import { cut, firstCharacters } from '../../platform/text.js';
@@ -136,7 +132,7 @@ const callFunction = (
     const stop = (why: string): void => {
       settle();
       ended.abort();
-      reject(new Error(why));
+      reject(new HookFault(why));
     };
     const onAbort = (): void => stop('it was stopped');
     const timer = setTimeout(() => stop(`it took longer than ${deadlineMs / 1_000} s`), deadlineMs);
@@ -150,7 +146,7 @@ const callFunction = (
       .then(() => hook.run(input, ended.signal))
       .then((raw: unknown) => {
         if (raw === undefined || raw === null) return resolve({ decision: 'allow' });
-        if (typeof raw !== 'object') throw new Error('it returned no object');
+        if (typeof raw !== 'object') throw new HookFault('it returned no object');
         resolve(parseAnswer(raw, moment));
       })
       .catch(reject)
@@ -165,7 +161,7 @@ const runCommand = async (
   signal: AbortSignal,
 ): Promise<HookAnswer> => {
   const why = (await hook.whyNot?.()) ?? null;
-  if (why !== null) throw new Error(why);
+  if (why !== null) throw new HookFault(why);
   const { name, command, folder = null } = hook;
   const level = hook.sandbox ?? (folder === null ? 'off' : 'workspace');
   const hookCommand = { name, command, folder, level, timeoutMs: hookDeadline(hook, moment) };
@@ -237,7 +233,7 @@ export const createSessionHooks = (
       for (const hook of chosen(moment, typeof tool === 'string' ? tool : undefined)) {
         const verdict = await runOne(hook, moment, facts, signal);
         verdicts.push(verdict);
-        if (verdict.decision === 'deny') break;
+        if (verdict.decision === 'deny' && !TELLING.has(moment)) break;
       }
       return verdicts;
     },
@@ -265,31 +261,7 @@ export type HookCommand = {
 /** Time for output that is under way when the hook has ended. */
 const LEFT_OPEN_MS = 200;
 
-/** The program that a word names. Throws a HookFault if there is none. */
-const findNamed = (
-  word: string,
-  { folder }: Pick<HookCommand, 'folder'>,
-  place: Omit<HookPlace, 'sandbox'>,
-): ProgramPath => {
-  const whole = word.startsWith('~/')
-    ? path.join(place.environment.HOME || homedir(), word.slice(2))
-    : word;
-  if (whole.includes('/')) {
-    if (!path.isAbsolute(whole) && folder === null)
-      throw new HookFault(`its program ${word} is a relative path. Write the whole path`);
-    const file = path.resolve(folder ?? '/', whole);
-    // The user has named or allowed exactly this program, so no place is refused.
-    const named = findRepositoryProgram([path.dirname(file)], path.basename(file));
-    if (named !== null) return named;
-    throw new HookFault(`there is no program ${file}, or it may not be executed`);
-  }
-  const programs = searchPrograms(place);
-  const program = programs.find(whole);
-  if (program !== null) return program;
-  const why = programs.whyNot(whole);
-  throw new HookFault(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
-};
-
+/** Throws a HookFault if there is no such program. */
 const resolveCommand = (
   hook: Pick<HookCommand, 'command' | 'folder'>,
   place: Omit<HookPlace, 'sandbox'>,
@@ -297,7 +269,9 @@ const resolveCommand = (
   if (typeof hook.command === 'string')
     return { program: SYSTEM_SHELL, words: ['-c', hook.command] };
   const [first = '', ...words] = hook.command;
-  return { program: findNamed(first, hook, place), words };
+  const program = attemptNow(() => findNamedProgram(first, place, hook.folder));
+  if (program.kind === 'fault') throw new HookFault(program.fault.message);
+  return { program: program.value, words };
 };
 
 /** Why the program of a hook can't be started; null if it is there. */

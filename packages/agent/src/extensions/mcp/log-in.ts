@@ -104,10 +104,8 @@ export const beginLogin = async (
   const { stateFolder } = options;
   // No server listens there: the user copies the address that the browser is sent to.
   const port = server.oauth?.redirectPort;
-  const redirectUrl =
-    port === undefined
-      ? (readLogin(stateFolder, server).redirectUrl ?? 'http://127.0.0.1:33418/callback')
-      : `http://127.0.0.1:${port}/callback`;
+  const stored = port === undefined ? readLogin(stateFolder, server).redirectUrl : null;
+  const redirectUrl = stored ?? `http://127.0.0.1:${port ?? 33418}${CALLBACK_PATH}`;
   const provider = new StoredLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
   const state = await new ServerLogin(server, options, provider).begin();
   return state === 'accepted'

@@ -11,7 +11,6 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { homedir } from 'node:os';
 import path from 'node:path';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { PreparedCommand } from '../../command/command-sandbox.js';
@@ -19,12 +18,7 @@ import { endTree, killNow, MARKER, type ProcessRoot } from '../../command/end-pr
 import { createSessionSandbox } from '../../command/session-sandbox.js';
 import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import {
-  findRepositoryProgram,
-  type ProgramPath,
-  type SearchPlace,
-  searchPrograms,
-} from '../../platform/find-program.js';
+import { findNamedProgram, type ProgramPath } from '../../platform/find-program.js';
 import { readProcess } from '../../platform/processes.js';
 import {
   atExit,
@@ -179,12 +173,11 @@ export class StdioTransport implements Transport {
     return hasEnded;
   }
 
-  /** Signals the whole group, which may outlive the server itself. */
+  /** Signals the whole group of a server that has not ended. */
   #kill(signal: NodeJS.Signals): void {
-    const { pid } = this.#child ?? {};
-    if (pid === undefined) return;
+    if (this.#root === null) return;
     try {
-      process.kill(-pid, signal);
+      process.kill(-this.#root.pid, signal);
     } catch {
       // the group has already ended
     }
@@ -295,7 +288,7 @@ const prepareUnsandboxed = (
   server: StdioServer,
   { environment, workspace }: Place,
 ): PreparedServer => {
-  const program = findServerProgram(server.command, { environment, workspace });
+  const program = findNamedProgram(server.command, { environment, workspace });
   const bash = systemBash();
   const start =
     bash === null
@@ -340,11 +333,11 @@ const prepareSandboxed = async (
   level: Exclude<PreparedLevel, 'off'>,
   { environment, workspace }: Place,
 ): Promise<PreparedServer> => {
-  const program = findServerProgram(server.command, { environment, workspace });
+  const program = findNamedProgram(server.command, { environment, workspace });
   const { environment: variables, words } = startInside(server, serverFolder(server, workspace));
   const sandboxes = createSessionSandbox({ environment });
-  const sandbox = await sandboxes.of(workspace);
   try {
+    const sandbox = await sandboxes.of(workspace);
     const prepared = await sandbox.prepare({
       level,
       environment: variables,
@@ -371,29 +364,4 @@ const prepareSandboxed = async (
       { cause: error },
     );
   }
-};
-
-/**
- * The program of a server: a name is searched like the agent's programs, a whole path is taken as
- * it is.
- */
-export const findServerProgram = (command: string, place: SearchPlace): ProgramPath => {
-  const whole = command.startsWith('~/')
-    ? path.join(place.environment.HOME || homedir(), command.slice(2))
-    : command;
-  if (path.isAbsolute(whole)) {
-    // The user has named or allowed exactly this program, so no place is refused.
-    const named = findRepositoryProgram([path.dirname(whole)], path.basename(whole));
-    if (named !== null) return named;
-    throw new Error(`there is no program ${whole}`);
-  }
-  if (whole.includes('/'))
-    throw new Error(
-      `its command ${command} is a relative path. Write the whole path, or the name of a program`,
-    );
-  const programs = searchPrograms(place);
-  const program = programs.find(whole);
-  if (program !== null) return program;
-  const why = programs.whyNot(whole);
-  throw new Error(`there is no program ${whole}${why === null ? ' in PATH' : `: ${why}`}`);
 };

@@ -5,7 +5,8 @@
  * 1. The hash is of the server's address: a server that is moved in the settings needs a new login.
  * 2. Registration and tokens belong to the authorization server that has issued them, and are never
  *    sent to another one.
- * 3. A missing or faulty file means that there is no login.
+ * 3. A missing or faulty file means that there is no login. One that the system does not let us
+ *    read is not replaced.
  * 4. A process that changes it holds the lock beside it, from reading to writing. A refresh token
  *    is used once: many authorization servers end the login of whoever sends it twice.
  */
@@ -19,7 +20,7 @@ import type {
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
 import { acquireLock, whenFree } from '../../journal/lock.js';
-import { attempt } from '../../platform/attempt.js';
+import { attempt, attemptNow } from '../../platform/attempt.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { isJsonObject, parseBounded } from '../../platform/untrusted-input.js';
 import type { HttpServer, OauthClient } from './server-config.js';
@@ -87,14 +88,21 @@ const isLogin = (value: unknown): value is StoredLogin => {
   );
 };
 
-export const readLogin = (stateFolder: string, server: HttpServer): StoredLogin => {
-  const loaded = readRegularSync(loginPath(stateFolder, server), BYTES_MAX);
+/** Throws if the system does not let us read the file. */
+const loadLogin = (file: string): StoredLogin => {
+  const loaded = readRegularSync(file, BYTES_MAX);
+  if (loaded.kind === 'unusable') throw new Error(`its login can't be read: ${loaded.why}`);
   if (loaded.kind !== 'file') return NO_LOGIN;
   const parsed = parseBounded(loaded.bytes.toString('utf8'), {
     depthMax: 32,
     charactersMax: BYTES_MAX,
   });
   return parsed.kind === 'ok' && isLogin(parsed.value) ? parsed.value : NO_LOGIN;
+};
+
+export const readLogin = (stateFolder: string, server: HttpServer): StoredLogin => {
+  const loaded = attemptNow(() => loadLogin(loginPath(stateFolder, server)));
+  return loaded.kind === 'done' ? loaded.value : NO_LOGIN; // whoever needs it asks for a new one
 };
 
 /** How long another process may take to change the login, in ms. */
@@ -126,7 +134,7 @@ export const changeLogin = async (
 ): Promise<void> => {
   const file = loginPath(stateFolder, server);
   await underLock(file, async () => {
-    const changed = await change(readLogin(stateFolder, server));
+    const changed = await change(loadLogin(file));
     if (changed !== null) await writePrivate(file, JSON.stringify(changed));
   });
 };

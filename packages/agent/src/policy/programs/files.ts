@@ -269,11 +269,19 @@ const runsAfter = (words: Words, options: RegExp, program: 'find' | 'fd'): Meani
   return commands.length === 0 ? {} : { commands, runs };
 };
 
+const FD_RUNS = /^(-[HIusigFalLp01q]*[xX]|--exec|--exec-batch)$/;
+
 /** `-Hx COMMAND`; the command may also stand in the same word: `-xCOMMAND`, `--exec=COMMAND`. */
-const fdRuns = (words: Words): Meaning =>
-  words.some((word) => /^(-[HIusigFalLp01q]*[xX].|--exec(-batch)?=)/s.test(word ?? ''))
-    ? { unclear: 'fd runs what stands in its option', mayRun: 1 }
-    : runsAfter(words, /^(-[HIusigFalLp01q]*[xX]|--exec|--exec-batch)$/, 'fd');
+const fdRuns = (words: Words): Meaning => {
+  let isInCommand = false;
+  for (const word of words) {
+    if (isInCommand) isInCommand = word !== ';';
+    else if (/^(-[HIusigFalLp01q]*[xX].|--exec(-batch)?=)/s.test(word ?? ''))
+      return { unclear: 'fd runs what stands in its option', mayRun: 1 };
+    else isInCommand = FD_RUNS.test(word ?? '');
+  }
+  return runsAfter(words, FD_RUNS, 'fd');
+};
 
 const LINES = /^ (?:head|tail)( -\d+| -[nc] ?[+-]?\d+| -[qv])*$/;
 

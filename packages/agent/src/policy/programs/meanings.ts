@@ -50,13 +50,24 @@ export const textsMeaning = (texts: readonly (string | null)[], name: string): M
   return known.length === 0 ? {} : { texts: known };
 };
 
-/** `su -c`, `script -c`, `flock FILE -c`: they pass a text to a shell, the last one that is named. */
+/**
+ * `su -c`, `script -c`: they pass a text to a shell, the last one that is named. Behind `--`, or
+ * behind two words, a command may stand, whose options are not theirs: then both count.
+ */
 export const passesText = (words: Words): Meaning => {
   const find = (some: Words) => optionTexts(some, 1, '-c', '--command');
   const name = words[0] ?? '';
-  const first = words.findIndex((_, index) => find(words.slice(0, index + 1)).length > 0);
+  const end = words.indexOf('--');
+  const options = end < 0 ? words : words.slice(0, end);
+  const first = options.findIndex((_, index) => find(options.slice(0, index + 1)).length > 0);
   if (first < 0) return { unclear: `${name} runs what it reads from its input` };
-  return { ...textsMeaning(find(words), name), runs: first + 1 };
+  const isOperand = (at: number) => options[at]?.startsWith('-') !== true;
+  const second = options.findIndex(
+    (_, at) => at > 1 && at < first && isOperand(at) && isOperand(at - 1),
+  );
+  const starts = [second, end + 1].filter((at) => at > 0 && at < words.length);
+  const commands = starts.map((at) => words.slice(at));
+  return { ...textsMeaning(find(options), name), runs: first + 1, commands };
 };
 
 /**

@@ -72,11 +72,12 @@ const source = (words: Words): Meaning => {
 };
 
 const trap = (words: Words): Meaning => {
-  const text = words[1] === '--' ? words[2] : words[1];
+  const at = words[1] === '--' ? 2 : 1;
+  const text = words[at];
   if (text === undefined || text === '' || text === '-' || text === '-p' || text === '-l')
     return {};
   if (text === null) return { unclear: `what trap runs is ${NOT_KNOWN}` };
-  return words.length <= (words[1] === '--' ? 3 : 2) ? {} : { texts: [text], runs: 1 };
+  return words.length <= at + 1 ? {} : { texts: [text], runs: at };
 };
 
 /** Options of `set -o` that change nothing in how a text is read. */
@@ -312,26 +313,40 @@ const xargs = (words: Words): Meaning => {
   return { ...meaning, commands: [[...command, ...(takesNumber ? [null] : end)]] };
 };
 
-const env = (words: Words): Meaning =>
-  words.some((word) => word !== null && /^(-\w*S|--s)/.test(word))
+const env = (words: Words): Meaning => {
+  const meaning = wrapped(words, {
+    valued: '-u --unset -C --chdir -a --argv0 -P',
+    flags: `
+      - -i -0 -v --ignore-environment --null --debug --block-signal --default-signal --ignore-signal
+      --list-signal-handling`,
+  });
+  return words.slice(0, meaning.runs).some((word) => /^(-\w*S|--s)/.test(word ?? ''))
     ? { unclear: 'env splits a text into words' }
-    : wrapped(words, {
-        valued: '-u --unset -C --chdir -a --argv0 -P',
-        flags: `
-          - -i -0 -v --ignore-environment --null --debug --block-signal --default-signal
-          --ignore-signal --list-signal-handling`,
-      });
+    : meaning;
+};
 
-const flock = (words: Words): Meaning =>
-  words.includes('-c')
-    ? passesText(words)
-    : wrapped(words, {
-        valued: '-w -E --wait --timeout --conflict-exit-code',
-        flags: `
-          -s -e -x -u -n -o -F --shared --exclusive --unlock --nonblock --nb --close --no-fork
-          --verbose`,
-        before: 1,
-      });
+const FLOCK = {
+  valued: '-w -E --wait --timeout --conflict-exit-code',
+  flags: `
+    -s -e -x -u -n -o -F --shared --exclusive --unlock --nonblock --nb --close --no-fork --verbose`,
+};
+
+/** `flock FILE -c TEXT`, or `flock FILE COMMAND`. */
+const flock = (words: Words): Meaning => {
+  const { runs: file = words.length } = wrapped(words, FLOCK);
+  return /^(-c|--command)$/.test(words[file + 1] ?? '')
+    ? { ...textsMeaning([words[file + 2] ?? null], 'flock'), runs: file + 2 }
+    : wrapped(words, { ...FLOCK, before: 1 });
+};
+
+/** It passes its words to a shell as one text. */
+const crossEnvShell = (words: Words): Meaning => {
+  const meaning = wrapped(words, {});
+  const { runs = words.length, unclear } = meaning;
+  return unclear === undefined
+    ? { ...asText(words, runs, 'cross-env-shell'), isPosix: true }
+    : meaning;
+};
 
 const ARCHITECTURE_FLAGS = `
   -B -F -I -L -R -S -T -X -Z -v --32bit --fdpic-funcptrs --short-inode --addr-compat-layout
@@ -391,10 +406,8 @@ const SHELLS: Rows = {
 };
 
 const WRAPPERS: Rows = {
-  [`
-      builtin busybox cross-env cross-env-shell nohup shx toybox tsocks`]: {
-    runs: {},
-  },
+  'builtin busybox cross-env nohup shx toybox tsocks': { runs: {} },
+  'cross-env-shell': { runs: crossEnvShell },
   caffeinate: { runs: { valued: '-t -w', flags: '-d -i -m -s -u' } },
   chronic: { runs: { flags: '-v -e' } },
   chroot: {

@@ -282,6 +282,17 @@ test('a stored login with a part of another type is no login', async (t) => {
   }
 });
 
+test('a stored login that can not be read is not replaced', async (t) => {
+  const { server, options } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const file = logFile(options);
+  const text = readFileSync(file, 'utf8').padEnd(2 * 1024 * 1024);
+  writeFileSync(file, text);
+  const changing = changeLogin(options.stateFolder, server.settings, async (login) => login);
+  await assert.rejects(changing, /login can't be read/);
+  assert.equal(readFileSync(file, 'utf8'), text);
+});
+
 test('a login that is not finished leaves the one before', async (t) => {
   const { issuer, server, options, connection } = await stage(t);
   await logIn(server.settings, options, agrees);
