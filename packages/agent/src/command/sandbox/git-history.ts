@@ -49,6 +49,7 @@ import {
   namesIn,
   readBytes,
   readRegularSync,
+  readSmall,
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
