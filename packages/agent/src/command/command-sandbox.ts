@@ -377,16 +377,17 @@ class Sandbox implements CommandSandbox {
    * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
    * environment.
    */
-  #openPlan({ environment }: CommandSpec): Omit<Plan<OpenStart>, 'fence' | 'nextFence'> {
+  #openPlan({
+    environment,
+    repository,
+  }: CommandSpec): Omit<Plan<OpenStart>, 'fence' | 'nextFence'> {
     const { environment: base, passEnvironment = [] } = this.#options;
+    const end = this.#workspace.beginUnfenced(repository === 'approved');
     return {
       environment: withVariables(openEnvironment(base, passEnvironment), environment),
-      // it could write protected files, so there is nothing to report
-      finish: async () => {
-        this.#workspace.accept();
-        return [];
-      },
-      abandon: () => undefined,
+      // it could write protected files itself, so only what others did is reported
+      finish: async () => end(true).map((line) => `[the sandbox: ${line}]`),
+      abandon: () => void this.#notices.push(...end(false)),
     };
   }
 

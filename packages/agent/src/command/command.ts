@@ -79,7 +79,10 @@ export type ProcessEnd =
   | {
       readonly kind: 'killed';
       readonly signal: string;
-      /** Of a command that an earlier process has started: the recorded reason. */
+      /**
+       * Why an earlier process has killed it. `lost`: nobody saw its end; the signal is a guess.
+       * Absent: this process saw it, or killed it.
+       */
       readonly why?: KillReason;
     }
   | { readonly kind: 'notStarted'; readonly why: string };
@@ -147,6 +150,8 @@ export class Command {
   readonly #source: CommandSource;
   readonly #createdAt = performance.now();
   #state: CommandState = { name: 'parked' };
+  /** Lines for the model about an attempt that started nothing. */
+  #notes: readonly string[] = [];
   /** What the caller wants. It may come before there is a process. */
   #wish: 'run' | 'stop' | 'kill' = 'run';
 
@@ -235,6 +240,7 @@ export class Command {
       );
     // `again`: the launcher has ended before it could start the command.
     this.#state = { name: 'parked' };
+    this.#notes = notes;
     return this.#run('direct');
   }
 
@@ -289,7 +295,7 @@ export class Command {
     const durationMs = isFound
       ? Math.max(0, (endedAt ?? sinceBoot()) - startedAt)
       : performance.now() - this.#createdAt;
-    return { how, leftovers, notes, durationMs };
+    return { how, leftovers, notes: [...this.#notes, ...notes], durationMs };
   }
 }
 
@@ -487,11 +493,7 @@ const launchedHow = (
   isKilled: boolean,
   isFound: boolean,
 ): ShellEnd['how'] => {
-  const killed = {
-    kind: 'killed',
-    signal: 'SIGKILL',
-    ...(isFound && !isKilled ? { why } : {}),
-  } as const;
+  const killed = { kind: 'killed', signal: 'SIGKILL', ...(isKilled ? {} : { why }) } as const;
   switch (how.kind) {
     case 'exited': {
       const wasKilled = isKilled || (isFound && why !== 'lost');

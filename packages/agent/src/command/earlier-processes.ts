@@ -156,22 +156,29 @@ const hasEnded = (folder: string): boolean => {
   return pid !== process.pid && !processExists(pid);
 };
 
+const locate = (folder: string): Located => {
+  const record = readSession(folder);
+  return { folder, origin: record === null ? 'here' : findOrigin(folder, record) };
+};
+
 /** What the process of a folder guarded in this workspace when it was killed; null if nothing. */
 const guardIn = (
   folder: string,
   { workspace, sessionId }: GuardSearch,
 ): InterruptedGuard | null => {
-  const record = readSession(folder);
-  const origin = record === null ? 'here' : findOrigin(folder, record);
+  const { origin } = locate(folder);
   // In another pid namespace process numbers mean nothing, but a session is open in one process
   // only.
-  const isInterrupted = origin === 'namespace' ? record?.sessionId === sessionId : hasEnded(folder);
+  const isInterrupted =
+    origin === 'namespace' ? readSession(folder)?.sessionId === sessionId : hasEnded(folder);
   const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
   if (guard === null || guard.workspace !== workspace) return null;
+  const commandsOf = [folder, ...(guard.commandsOf ?? [])];
+  const places = commandsOf.map(locate);
   // Not `isCommandAlive`: while only output is missing, the command itself has ended.
   const isAlive = (): boolean =>
-    listCommands({ folder, origin }).some((command) => command.verdict().kind === 'running');
-  return { ...guard, isAlive };
+    places.flatMap(listCommands).some((command) => command.verdict().kind === 'running');
+  return { ...guard, commandsOf, isAlive };
 };
 
 /** Whether a process was killed in this workspace while commands ran. */

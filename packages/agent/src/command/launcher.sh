@@ -10,7 +10,7 @@
 # Descriptor 3 is open as long as the agent lives: see guard.
 #
 # DD: absolute path of dd. It stands in for cat and head, because it never reads more than it writes.
-# FIRST, MORE: how many reads, of at most 64 kB each, make the first piece of output and each further one.
+# FIRST, MORE: the size of the first piece of output, and of each further one, in 64 kB.
 # keep: a running command goes on after the agent's death.
 # ALIVE: a pipe that the runner and the first process of a fence (the sandbox around one command) hold open
 #   while the command runs; `status` names it. So processes in any pid namespace see whether it runs. The
@@ -129,15 +129,21 @@ makeRoom() {
 }
 
 # pump N FIRST MORE: writes the output to `out`, `tail.1`, `tail.2`, ... and then `eof` to `status`. While four
-# further pieces wait to be read and removed, the command waits too.
+# further pieces wait to be read and removed, the command waits too. A piece goes on until it has its size: dd
+# counts reads, and one may be as short as a line. So a piece may be an eighth too long.
 pump() {
-  piece=out last=0 reads=$2
+  piece=out last=0 size=$2 reads=$2
   while :; do
-    dd bs=65536 count=$reads of="$1/$piece" 2>|"$1/count" || { echo cut >&6; cat >/dev/null; break; }
+    dd bs=65536 count=$reads 2>|"$1/count" >>"$1/$piece" || { echo cut >&6; cat >/dev/null; break; }
     count=0
     countReads <"$1/count"
     [ $count -eq $reads ] || break
-    last=$((last + 1)) piece=tail.$last reads=$3
+    missing=$((size - $(wc -c <"$1/$piece") / 65536))
+    if [ $missing -gt 0 ]; then
+      reads=$((missing > size / 8 ? missing : size / 8))
+      continue
+    fi
+    last=$((last + 1)) piece=tail.$last size=$3 reads=$3
     while [ -e "$1/tail.$((last - 4))" ]; do makeRoom "$1" $((last - 4)) || break; done
   done
   echo eof >&6

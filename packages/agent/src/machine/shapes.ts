@@ -386,6 +386,7 @@ const parsedCommandShape = object<ParsedCommand>({
   runs: optional(count),
   mayRun: optional(count),
   readAs: optional(list(nullable(text))),
+  folder: optional(text),
   undoes: optional(oneOf({ previous: 1 })),
   filters: optional(oneOf({ yes: 1 })),
   wrapped: optional(oneOf({ yes: 1 })),

@@ -85,6 +85,11 @@ export type ParsedCommand = {
    * of a file whose name no branch has.
    */
   readonly readAs?: readonly (string | null)[];
+  /**
+   * The folder of the `cd` that surely ran before it: `dist` in `cd dist && rm *`. It is relative
+   * to a folder in which that `cd` may run.
+   */
+  readonly folder?: string;
   /** It deletes only what the command before it has made. */
   readonly undoes?: 'previous';
   /** It only passes on its own input, of a pipe or a text of the command: `| tail -3`. */

@@ -5,7 +5,7 @@
  */
 
 import type { ParsedCommand } from './judged-call.js';
-import { absolutePath } from './patterns.js';
+import { absolutePath, expandBraces, fitsName, partSigns } from './patterns.js';
 import { type FileLoss, type FileWord, lossesByWords, UNKNOWN } from './programs/file-losses.js';
 import { findRow } from './programs/program-table.js';
 
@@ -39,44 +39,76 @@ const fileWords = ({
 
 // ---- The workspace as a whole ----
 
-/** Git's own folder, or the part of it that holds commits. */
-const REPOSITORY = /^\.git(\/(objects|refs|logs|packed-refs|HEAD|index)(\/.*)?)?$/;
-const EVERYTHING = /^(\.\/)*(\*\*?|\{\*,\.\*\}|\.\*)\/?$/;
+/** Parts of git's own folder that hold commits. */
+const HISTORY = ['objects', 'refs', 'logs', 'packed-refs', 'HEAD', 'index'];
+/** A pattern that fits these names stands for all files. */
+const ANY_NAMES = ['x', 'package.json'];
+/** Folders in which a command may run, and words in folders that are looked at. */
+const FOLDERS_MAX = 300;
+const LOOKS_MAX = 20_000;
 
-/** Whether a loss of this file is a loss of the workspace or its history. */
-const isWhole = (file: FileWord, workspace: string): boolean => {
-  if (file.kind === 'unknown') return false;
-  if (file.kind === 'pattern') return EVERYTHING.test(file.text);
-  const path = absolutePath(file.text, workspace);
-  if (path === '/' || `${workspace}/`.startsWith(`${path}/`)) return true;
-  return path.startsWith(`${workspace}/`) && REPOSITORY.test(path.slice(workspace.length + 1));
+const addEscapes = (text: string): string => text.replace(/[\\*?[\]{},]/g, '\\$&');
+
+/** Whether a part of a pattern fits a name. Hidden names need the dot. */
+const fitsPart = (part: string, name: string): boolean => {
+  if (part === name) return true;
+  if (name.startsWith('.') && !part.startsWith('.')) return false;
+  const signs = partSigns(part);
+  return signs === null ? name.startsWith('.') : fitsName(signs, [...name]);
 };
 
-/** Whether a command goes to a folder below, so that `.` and `*` are no longer the workspace. */
-const goesBelow = ({ words }: ParsedCommand): boolean =>
-  words[0] === 'cd' &&
-  words.length === 2 &&
-  /^[^-./~]/.test(words[1] ?? '') &&
-  !/(^|\/)\.\.?(\/|$)/.test(words[1] ?? '');
+/** The patterns that a word stands for; those of a path have escapes alone. */
+const wordPatterns = (file: FileWord): readonly string[] => {
+  if (file.kind === 'unknown') return [];
+  return file.kind === 'path' ? [addEscapes(file.text)] : (expandBraces(file.text) ?? [file.text]);
+};
+
+/** Whether a loss of what the pattern stands for is a loss of the workspace or its history. */
+const isWhole = (pattern: string, folder: string, workspace: string): boolean => {
+  const parts = absolutePath(pattern, addEscapes(folder)).split('/').filter(Boolean);
+  const names = workspace.split('/').filter(Boolean);
+  if (!parts.every((part, index) => fitsPart(part, names[index] ?? part))) return false;
+  const [top, inside] = parts.slice(names.length);
+  if (top === undefined) return true; // the workspace, or a folder above it
+  if (inside === undefined && ANY_NAMES.every((name) => fitsPart(top, name))) return true;
+  if (!fitsPart(top, '.git')) return false;
+  return inside === undefined || HISTORY.some((name) => fitsPart(inside, name));
+};
+
+/** Whether commands would delete the workspace as a whole or its history. */
+const isWiped = (commands: readonly ParsedCommand[], workspace: string): boolean => {
+  // each `cd` may have run, or not: it may fail, or stand in a subshell
+  let folders: readonly string[] = [workspace];
+  let looks = 0;
+  for (const command of commands) {
+    const { words, folder } = command;
+    const deletes = findRow(words[0])?.deletes;
+    if (deletes === 'always' || deletes?.(words) === true) {
+      const files = fileLossesIn({ ...command, writes: [] }).flatMap((loss) => {
+        if (loss.kind === 'file') return [loss.file];
+        return loss.moves ? loss.sources : [];
+      });
+      const patterns = files.flatMap(wordPatterns);
+      looks += patterns.length * folders.length;
+      if (folders.length > FOLDERS_MAX || looks > LOOKS_MAX) return true;
+      const places = folders.map((one) => (folder === undefined ? one : absolutePath(folder, one)));
+      if (patterns.some((text) => places.some((place) => isWhole(text, place, workspace))))
+        return true;
+    }
+    const target = words[1];
+    if (words[0] !== 'cd' || words.length !== 2 || target == null) continue;
+    if (folders.length <= FOLDERS_MAX)
+      folders = [...new Set(folders.flatMap((one) => [one, absolutePath(target, one)]))];
+  }
+  return false;
+};
 
 /** Why commands would delete the workspace as a whole or its history; null if they do not. */
 export const wipesWorkspace = (
   commands: readonly ParsedCommand[],
   workspace: string,
-): string | null => {
-  for (const [index, command] of commands.entries()) {
-    const deletes = findRow(command.words[0])?.deletes;
-    if (deletes !== 'always' && deletes?.(command.words) !== true) continue;
-    if (commands.slice(0, index).some(goesBelow)) continue;
-    const files = fileLossesIn({ ...command, writes: [] }).flatMap((loss) => {
-      if (loss.kind === 'file') return [loss.file];
-      return loss.moves ? loss.sources : [];
-    });
-    const whole = files.find((file) => isWhole(file, workspace));
-    if (whole !== undefined) return 'the workspace as a whole, or its history, would be lost';
-  }
-  return null;
-};
+): string | null =>
+  isWiped(commands, workspace) ? 'the workspace as a whole, or its history, would be lost' : null;
 
 /** What a command would destroy for good beside files, as the reason to ask; null if nothing. */
 export const findGitLoss = ({

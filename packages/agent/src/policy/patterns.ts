@@ -165,7 +165,7 @@ export const allowsMcpTool = (pattern: string, tool: McpToolName): boolean =>
 const PATTERNS_MAX = 64;
 
 /** Expands `{a,b}`, also in other braces; null if there are too many combinations. */
-const expandBraces = (pattern: string): readonly string[] | null => {
+export const expandBraces = (pattern: string): readonly string[] | null => {
   const open = [pattern];
   const done: string[] = [];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -205,6 +205,28 @@ export const fitsName = (pattern: ArrayLike<string | RegExp>, name: ArrayLike<st
     } else return false;
   }
   return Array.prototype.every.call(pattern, (sign, index) => index < at || sign === '*');
+};
+
+/** A class in brackets, or one sign, which may be escaped. */
+const PART_SIGN = /\\(.)|\[(?:([!^])|(?![!^]))([^\]\\[]+)\]|./gsu;
+
+/**
+ * One part of a path as signs for `fitsName`; null if it has brackets that are not understood, as
+ * `[[:alpha:]]` and `[]a]`.
+ */
+export const partSigns = (part: string): readonly (string | RegExp)[] | null => {
+  try {
+    const signs = [...part.matchAll(PART_SIGN)].map(([all, escaped, not, set]) => {
+      if (escaped !== undefined)
+        return new RegExp(`^\\u{${escaped.codePointAt(0)?.toString(16)}}$`, 'u');
+      if (set === undefined) return all;
+      const excludes = not === undefined ? '' : '^';
+      return new RegExp(`^[${excludes}${set.replace(/[\\&^]/g, '\\$&')}]$`, 'su');
+    });
+    return signs.includes('[') ? null : signs;
+  } catch {
+    return null; // for example a range that goes backwards
+  }
 };
 
 /**

@@ -53,6 +53,8 @@ export type HistoryPurpose = {
   readonly takesStash: boolean;
   /** They change where the history of a shallow clone ends. */
   readonly movesBorder: boolean;
+  /** The user allowed them to delete history. */
+  readonly deletes?: 'any';
 };
 
 /** What a text does to the history on purpose, for those who put back what was lost. */

@@ -86,7 +86,7 @@ export const commandOutcome = (
     };
   }
   if (how.kind === 'killed' && how.why === 'lost') {
-    const line = 'it was killed, and nobody saw how far it had come: check before you run it again';
+    const line = 'nobody saw how it ended: check before you run it again';
     return { status: 'lost', text: show(line, notes), ...common };
   }
   const text = show(describeEnd(end), endLines(output, end, place));
@@ -105,8 +105,10 @@ export const describeEnd = ({
   switch (how.kind) {
     case 'exited':
       return `exit code ${how.code}, ${seconds(durationMs)}`;
-    case 'killed':
-      return `ended by ${how.signal}, ${seconds(durationMs)}`;
+    case 'killed': {
+      const end = how.why === 'lost' ? 'ended, nobody saw how' : `ended by ${how.signal}`;
+      return `${end}, ${seconds(durationMs)}`;
+    }
     case 'notStarted':
       return `not started: ${how.why}`;
     default:

@@ -60,13 +60,15 @@ for (const watches of [true, false]) {
     const place = makePlace(t, { watches, pieces: [3, 2] });
     const slow = await place.run('for i in {1..40}; do echo $i; sleep 0.01; done');
     assert.deepEqual([slow.output.split('\n').length, slow.output.slice(-6)], [41, '39\n40\n']);
+    const tails = (command: string): readonly string[] =>
+      readdirSync(path.join(place.folder, command)).filter((name) => name.startsWith('tail.'));
+    assert.deepEqual(tails('1'), [], 'bytes end a piece, not lines');
     const much = await place.run('seq 400000');
     const expected = Array.from({ length: 400_000 }, (_, at) => `${at + 1}\n`).join('');
     const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
     assert.equal(hash(much.output), hash(expected));
     assert.deepEqual([much.how, much.isCut], [exited(0), false]);
-    const files = readdirSync(path.join(place.folder, '2'));
-    assert.ok(files.filter((name) => name.startsWith('tail.')).length <= 5, files.join(' '));
+    assert.ok(tails('2').length <= 5, tails('2').join(' '));
   });
 }
 

@@ -7,10 +7,12 @@ import { type TestContext, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import {
+  ANY_PURPOSE,
   type FindGit,
   finishHistory,
   GitHistory,
   NO_PURPOSE,
+  type RunningCommand,
 } from '../../src/command/sandbox/git-history.js';
 import { findProgram } from '../../src/platform/find-program.js';
 
@@ -25,6 +27,7 @@ const prepare = (t: TestContext, git: FindGit) => {
   execFileSync('git', ['init', '-q', workspace]);
   const sessionFolder = path.join(workspace, 's');
   const history = new GitHistory({ workspace, sessionFolder, git });
+  const running: RunningCommand[] = [];
   const write = (name: string, content: string | Buffer): string => {
     const place = path.join(gitFolder, name);
     fs.mkdirSync(path.dirname(place), { recursive: true });
@@ -43,8 +46,8 @@ const prepare = (t: TestContext, git: FindGit) => {
     sessionFolder,
     history,
     gitFolder,
-    begin: () => history.begin([gitFolder]),
-    end: () => history.end([gitFolder], NO_PURPOSE),
+    begin: (purpose = NO_PURPOSE) => void running.push(history.begin([gitFolder], purpose)),
+    end: () => history.end(running.pop() ?? assert.fail('none runs')),
   };
 };
 
@@ -112,9 +115,8 @@ test('a command that is refused for want of copies does not count as running', (
   const second = path.join(copies, '../2');
   fs.mkdirSync(path.dirname(second), { recursive: true });
   fs.writeFileSync(second, 'in the way');
-  assert.throws(() => history.begin([gitFolder, sessionFolder]), /EEXIST|ENOTDIR/);
-  history.begin([gitFolder]);
-  history.end([gitFolder], NO_PURPOSE);
+  assert.throws(() => history.begin([gitFolder, sessionFolder], NO_PURPOSE), /EEXIST|ENOTDIR/);
+  history.end(history.begin([gitFolder], NO_PURPOSE));
   assert.equal(fs.existsSync(path.join(copies, '../running')), false);
 });
 
@@ -201,3 +203,38 @@ test('no command makes its repository count as one with a reftable', (t) => {
   assert.match(end().join(), /put back: refs\/heads\/main\./);
   assert.ok(fs.existsSync(branch));
 });
+
+const HASH = '1'.repeat(40);
+
+/** What a running command does on purpose, and the file that must not be put back. */
+const PURPOSES = [
+  { purpose: { takesStash: true, movesBorder: false }, file: 'refs/stash', before: `${HASH}\n` },
+  { purpose: { takesStash: false, movesBorder: true }, file: 'shallow', before: null },
+  { purpose: ANY_PURPOSE, file: 'refs/heads/old', before: `${HASH}\n` },
+];
+
+for (const { purpose, file, before } of PURPOSES)
+  test(`what a command does to ${file} on purpose stays while others begin and end, and after a crash`, (t) => {
+    const { history, begin, end, write, gitFolder, sessionFolder } = prepare(t, noGit);
+    const place = path.join(gitFolder, file);
+    const change = (): void => (before === null ? void write(file, `${HASH}\n`) : fs.rmSync(place));
+    if (before !== null) write(file, before);
+    const first = purpose === ANY_PURPOSE ? history.begin([], purpose) : null;
+    begin(first === null ? purpose : NO_PURPOSE);
+    change();
+    const isThere = before === null;
+    begin();
+    assert.equal(fs.existsSync(place), isThere, 'another began');
+    end();
+    assert.equal(fs.existsSync(place), isThere, 'another ended');
+    finishHistory(sessionFolder, noGit, { isLast: false });
+    assert.equal(fs.existsSync(place), isThere, 'Pawl was killed');
+    end();
+    if (first !== null) history.end(first);
+    assert.equal(fs.existsSync(place), isThere, 'all ended');
+    if (before === null) return;
+    write(file, `${'2'.repeat(40)}\n`);
+    begin();
+    fs.rmSync(place);
+    assert.match(end().join(), new RegExp(`put back: ${file}`), 'control');
+  });

@@ -4,7 +4,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { GitHistory } from '../../src/command/sandbox/git-history.js';
+import { GitHistory, NO_PURPOSE } from '../../src/command/sandbox/git-history.js';
 import { guardRecordIn } from '../../src/command/sandbox/protected-files.js';
 import { recordSession } from '../../src/command/sandbox/session-folders.js';
 
@@ -30,7 +30,7 @@ const beginHistory = (folder: string): void => {
   const history = histories.get(folder) ?? new GitHistory(options);
   if (!histories.has(folder)) execFileSync('git', ['init', '-q', folder]);
   histories.set(folder, history);
-  history.begin([path.join(folder, '.git')]);
+  history.begin([path.join(folder, '.git')], NO_PURPOSE);
 };
 
 const RECORDS: readonly RecordCase[] = [

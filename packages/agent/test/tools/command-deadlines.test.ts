@@ -79,6 +79,13 @@ test('a command that waits for its start is told when it is due', async () => {
   }
 });
 
+test('a command that is started once more keeps the lines of its first attempt', async () => {
+  const never = { ...ENDED, how: { kind: 'neverStarted' } } as const;
+  const parked = { ...parkedOf(Promise.resolve(never)), finish: async () => ['set aside'] };
+  const { how, notes } = await startCommand(requestOf(sandboxOf(parked, []), null)).ended;
+  assert.deepEqual([how.kind, notes], ['notStarted', ['set aside']]);
+});
+
 test('to stop a command without a process signals nobody', async (t) => {
   const { mock } = t.mock.method(process, 'kill', () => true);
   let end: (how: LaunchedEnd) => void = () => undefined;

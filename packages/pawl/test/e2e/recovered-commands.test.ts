@@ -32,7 +32,7 @@ import {
   untilItRuns,
   WAITING,
 } from './interrupted-command.js';
-import { expectCode, makeServed, type Place, readRecords, startPawl } from './pawl.js';
+import { expectCode, makeServed, type Place, readRecords, sessionOf, startPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Each row of the recovery table in docs/proof/reliability.md: the program is killed while a command runs, and resumed. */
@@ -152,9 +152,19 @@ testAtALevel('launcher and program killed together: unknown, and said', async (c
   killLaunchers(place, 'killed');
   await running.ended;
   const ended = await resumed(place);
-  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
+  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[nobody saw how it ended/);
   assert.match(ended.stderr, /outcome unknown after a crash/);
-  assert.match(resultOf(place, 2, 'c2'), /^job-1: ended by SIGKILL/);
+  assert.match(resultOf(place, 2, 'c2'), /^job-1: ended, nobody saw how/);
+  await expectEnd(place, ended);
+});
+
+test('a launcher that its own command kills: nobody saw how that ended', async (context) => {
+  const leader = 'grep -q pawl-launcher /proc/$PPID/cmdline && ps -o pgid= $PPID | tr -d " "';
+  const command = `kill -9 -- -$(${leader}); sleep 0.2; echo up >deployed; exit 0`;
+  const place = await makeServed(context, [message(call('c1', 'bash', { command })), done]);
+  const ended = await runInProcess(place, ['-p', 'work', '--sandbox', 'off']);
+  assert.ok(has(place, 'deployed'), 'control: it went on');
+  assert.match(resultIn(place), /\[nobody saw how it ended: check before you run it again\]/);
   await expectEnd(place, ended);
 });
 
@@ -454,4 +464,23 @@ test('they are set aside by another session in the folder, too', async (context)
   const result = resultOf(other, 1, 'c1');
   assert.match(result, /\.envrc is protected/);
   assert.deepEqual(plantedIn(place), [], result);
+});
+
+test('they are set aside as well if a session between has taken them over and has ended', async (context) => {
+  const plant = 'echo x >.envrc; for n in {1..100}; do [ ! -e .envrc ] || sleep 0.1; done';
+  const place = await interrupted(context, { command: `${WAITING}; ${plant}; ${plant}` });
+  const session = sessionOf(place);
+  const other = await makeServed(context, [
+    message(call('c1', 'bash', { command: 'touch x' })),
+    done,
+  ]);
+  const environment = { ...other.environment, XDG_STATE_HOME: place.state };
+  const shared = { ...other, workspace: place.workspace, state: place.state, environment };
+  expectCode(await startPawl(shared, ['-p', 'work']).ended, 0);
+  const running = startPawl(place, ['--resume', session, '-p', 'and now?', '--json']);
+  await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
+  touch(place, 'go');
+  expectCode(await running.ended, 0);
+  assert.equal(has(place, '.envrc'), false);
+  await until('nothing runs', () => processesOf(place).length === 0);
 });

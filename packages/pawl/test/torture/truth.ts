@@ -50,8 +50,8 @@ const SENTENCES: readonly Sentence[] = [
     isTrue: (effects, { space }) => space !== 'host' && mayHaveRun(effects),
   },
   {
-    name: 'it was killed, and nobody saw how far it came',
-    told: /^outcome unknown after a crash\n[\s\S]*\[it was killed, and nobody saw how far it had come/,
+    name: 'nobody saw how it ended',
+    told: /^outcome unknown after a crash\n[\s\S]*\[nobody saw how it ended/,
     isTrue: (effects, trial) => trial.also !== 'nothing' && brokeOff(effects),
   },
   {

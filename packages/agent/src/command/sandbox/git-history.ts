@@ -9,8 +9,8 @@
  *    repository, then objects, then refs and reflogs. New commits, refs and files stay. Git reports
  *    missing objects and lost commits, many in one call.
  * 3. When a command starts or ends while another one runs, the changes of the other one so far are
- *    checked, too. The copies stay until a command has been checked, so that a later process can
- *    check a command whose Pawl was killed.
+ *    checked, too. A check spares what one of them does on purpose. The copies stay until a command
+ *    has been checked, so that a later process can check a command whose Pawl was killed.
  *
  * Repairs work in opened folders (`inFolder`), so without /proc nothing is restored.
  *
@@ -49,6 +49,7 @@ import {
   namesIn,
   readBytes,
   readRegularSync,
+  readSmall,
   writePrivateSync,
 } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
@@ -60,6 +61,21 @@ import { historyFolder } from './session-folders.js';
 
 /** The purpose of a command that deletes no history intentionally. */
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
+/** The purpose of a command that the user allowed to delete history. */
+export const ANY_PURPOSE: HistoryPurpose = { takesStash: true, movesBorder: true, deletes: 'any' };
+
+/** A command that runs, and the git folders that are checked after it. */
+export type RunningCommand = {
+  readonly gitFolders: readonly string[];
+  readonly purpose: HistoryPurpose;
+};
+
+/** What one of the commands does on purpose. */
+const runningPurpose = (commands: readonly RunningCommand[]): HistoryPurpose => ({
+  takesStash: commands.some(({ purpose }) => purpose.takesStash),
+  movesBorder: commands.some(({ purpose }) => purpose.movesBorder),
+  ...(commands.some(({ purpose }) => purpose.deletes === 'any') ? { deletes: 'any' } : {}),
+});
 
 /** Finds git when it is needed. Without git every commit without a ref counts as lost. */
 export type FindGit = () => ProgramPath | null;
@@ -80,8 +96,7 @@ export class GitHistory {
   readonly #store: string;
   readonly #options: HistoryOptions;
   readonly #folders = new Map<string, GitFolder>();
-  /** How many running commands may change each git folder. */
-  readonly #running = new Map<string, number>();
+  #running: readonly RunningCommand[] = [];
   #notes: string[] = [];
 
   constructor(options: HistoryOptions) {
@@ -89,31 +104,34 @@ export class GitHistory {
     this.#options = options;
   }
 
-  /** Call it before a command that may change these git folders. */
-  begin(gitFolders: readonly string[]): void {
+  /** Call it before a command that may change these git folders, and `end` with its result. */
+  begin(gitFolders: readonly string[], purpose: HistoryPurpose): RunningCommand {
     for (const gitFolder of gitFolders) {
-      if (this.#running.has(gitFolder)) this.#check(gitFolder, NO_PURPOSE);
+      if (this.#runningFolders().has(gitFolder)) this.#check(gitFolder);
       this.#open(gitFolder).updateCopies();
     }
-    if (gitFolders.length > 0) writeFileSync(runningFile(this.#store), '', { mode: 0o600 });
+    const command = { gitFolders, purpose };
+    const running = [...this.#running, command];
+    if (running.some((one) => one.gitFolders.length > 0))
+      writePrivateSync(runningFile(this.#store), JSON.stringify(runningPurpose(running)));
     // Last: a full disk refuses the command, which then has no `end`.
-    for (const gitFolder of gitFolders)
-      this.#running.set(gitFolder, (this.#running.get(gitFolder) ?? 0) + 1);
+    this.#running = running;
+    return command;
   }
 
   /** Call it after the command. Returns lines for the model about restored parts. */
-  end(gitFolders: readonly string[], purpose: HistoryPurpose): readonly string[] {
-    for (const gitFolder of gitFolders) {
-      const count = this.#running.get(gitFolder);
-      if (count === undefined) continue;
-      if (count === 1) this.#running.delete(gitFolder);
-      else this.#running.set(gitFolder, count - 1);
+  end(command: RunningCommand): readonly string[] {
+    const purpose = runningPurpose(this.#running);
+    const isRunning = this.#running.includes(command);
+    this.#running = this.#running.filter((one) => one !== command);
+    const others = this.#runningFolders();
+    for (const gitFolder of isRunning ? command.gitFolders : []) {
+      const isLast = !others.has(gitFolder);
       // processes of a command that has deleted history may still delete
-      if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
-      if (count > 1) this.#takeOver(gitFolder);
+      if (this.#check(gitFolder, purpose) && isLast) this.#checkUntilQuiet(gitFolder, purpose);
+      if (!isLast) this.#takeOver(gitFolder);
     }
-    if (gitFolders.length > 0 && this.#running.size === 0)
-      rmSync(runningFile(this.#store), { force: true });
+    if (others.size === 0) rmSync(runningFile(this.#store), { force: true });
     const notes = this.#notes;
     this.#notes = [];
     return notes;
@@ -124,7 +142,7 @@ export class GitHistory {
    * ran beside it.
    */
   accept(): void {
-    for (const gitFolder of this.#running.keys()) this.#takeOver(gitFolder);
+    for (const gitFolder of this.#runningFolders()) this.#takeOver(gitFolder);
   }
 
   /**
@@ -132,9 +150,13 @@ export class GitHistory {
    * commands checks nothing; it only returns the lines of this check.
    */
   close(): void {
-    for (const gitFolder of this.#running.keys()) this.#check(gitFolder, NO_PURPOSE);
-    this.#running.clear();
+    for (const gitFolder of this.#runningFolders()) this.#check(gitFolder);
+    this.#running = [];
     rmSync(runningFile(this.#store), { force: true });
+  }
+
+  #runningFolders(): ReadonlySet<string> {
+    return new Set(this.#running.flatMap(({ gitFolders }) => gitFolders));
   }
 
   /** Copies what a command has changed, while others run. */
@@ -147,7 +169,7 @@ export class GitHistory {
   }
 
   /** Returns whether anything was restored. */
-  #check(gitFolder: string, purpose: HistoryPurpose): boolean {
+  #check(gitFolder: string, purpose = runningPurpose(this.#running)): boolean {
     const shown = path.relative(this.#options.workspace, gitFolder) || gitFolder;
     const lines = linesFor(shown, this.#open(gitFolder).check(purpose));
     this.#notes.push(...lines);
@@ -189,18 +211,23 @@ export const finishHistory = (
 ): readonly string[] => {
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
+  const recorded = readSmall(runningFile(top)) || '{}'; // empty: of an earlier version
+  const purpose: HistoryPurpose = { ...NO_PURPOSE, ...JSON.parse(recorded) };
   const lines = namesIn(top).flatMap((name) => {
     const gitFolder = readBytes(path.join(top, name, 'folder'), TEXT_MAX)?.toString('utf8') ?? '';
     if (gitFolder === '') return [];
     const folder = new GitFolder(sessionFolder, name, gitFolder, git);
     folder.load();
-    return linesFor(gitFolder, folder.check(NO_PURPOSE));
+    return linesFor(gitFolder, folder.check(purpose));
   });
   if (isLast) rmSync(runningFile(top), { force: true });
   return lines;
 };
 
-/** This file exists while a command that may change git folders runs. */
+/**
+ * This file exists while a command that may change git folders runs. It holds what the running
+ * commands do on purpose.
+ */
 const runningFile = (top: string): string => path.join(top, 'running');
 
 // ---- One git folder ----
@@ -586,7 +613,8 @@ class GitFolder {
       ...packedRefs(this.#text('packed-refs')).keys(),
       ...filesBelow(this.#gitFolder, 'refs'),
     ]);
-    const lost = this.#lostAmong(this.#droppedHashes(refs));
+    const isAllowed = this.#purpose.deletes === 'any';
+    const lost = isAllowed ? new Map() : this.#lostAmong(this.#droppedHashes(refs));
     if (lost.size === 0 && (current === '' || refs.has(current))) return;
     // First the refs with their old names, and the branch of HEAD.
     const formerRefs = new Map(packedRefs(this.#copiedText('packed-refs')));

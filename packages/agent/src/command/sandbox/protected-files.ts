@@ -712,6 +712,7 @@ export class ProtectedFiles {
       bound,
       closed,
       sinceMs: this.#walk.sinceMs ?? 0,
+      commandsOf: this.#interrupted.flatMap(({ guard }) => guard.commandsOf ?? []),
     });
   }
 
@@ -865,6 +866,11 @@ export type RecordedGuard = {
   readonly closed?: readonly string[];
   /** Start of the first command, in ms. */
   readonly sinceMs: number;
+  /**
+   * Folders of other killed processes whose commands are among the running ones. Earlier versions
+   * lack it.
+   */
+  readonly commandsOf?: readonly string[];
 };
 
 export type InterruptedGuard = RecordedGuard & {

@@ -25,7 +25,7 @@ import {
 } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
 import { findRepository, isInWorktreeFolder } from './git-folders.js';
-import type { GitHistory } from './git-history.js';
+import { ANY_PURPOSE, type GitHistory, NO_PURPOSE } from './git-history.js';
 import {
   type HomeView,
   type HostView,
@@ -361,7 +361,10 @@ export class WorkspaceGuard {
 
     const writer = { bound, closed };
     let disallow = (): void => undefined;
-    this.#history.begin(changeable); // first, since it fails where there is no room for copies
+    // first, since it fails where there is no room for copies
+    const running = isWritable
+      ? this.#history.begin(changeable, access === 'approved' ? ANY_PURPOSE : purpose)
+      : null;
     if (isWritable) {
       this.#running += 1;
       this.#files.begin(writer);
@@ -374,11 +377,11 @@ export class WorkspaceGuard {
       refusals: repository.refusals,
       exchangeable: exchangeable.filter((place) => isOpen(place) && entryStatus(place) !== null),
       end: () => {
-        if (!isWritable) return [];
+        if (running === null) return [];
         this.#running -= 1;
         disallow();
         const kept = attemptNow(() => {
-          const lines = this.#history.end(changeable, purpose);
+          const lines = this.#history.end(running);
           if (access === 'approved') this.#history.accept();
           return lines;
         });
@@ -390,11 +393,21 @@ export class WorkspaceGuard {
     };
   }
 
-  /** Accepts all changes: an unfenced command that the user allowed has ended. */
-  accept(): void {
-    this.#history.accept();
-    if (this.#running === 0) this.#files.acceptAll();
-    else this.#files.acceptNewPaths();
+  /**
+   * Call it before an unfenced command that the user allowed, and its result afterwards. If it has
+   * run, all changes are accepted then. `deletes`: its words delete history. Returns lines for the
+   * model.
+   */
+  beginUnfenced(deletes: boolean): (hasRun: boolean) => readonly string[] {
+    const running = this.#history.begin([], deletes ? ANY_PURPOSE : NO_PURPOSE);
+    return (hasRun) => {
+      const lines = this.#history.end(running);
+      if (!hasRun) return lines;
+      this.#history.accept();
+      if (this.#running === 0) this.#files.acceptAll();
+      else this.#files.acceptNewPaths();
+      return lines;
+    };
   }
 
   /** As in ProtectedFiles: lines about what commands of a killed session changed. */

@@ -22,6 +22,7 @@ import {
   isEnd,
   isMeta,
   markFlow,
+  markFolder,
   nested,
   peek,
   type QuotedSubstitution,
@@ -51,8 +52,13 @@ export type ShellReading =
  */
 const SPLIT_OPERATOR = /(\$|[(<>&|;](?=(\\\n)+[-(<>&|;]))\\\n/;
 
+/** Maximum length of a text, in characters. */
+const LENGTH_MAX = 20_000;
+
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
+  if (text.length > LENGTH_MAX)
+    return { kind: 'unclear', why: `it is longer than ${LENGTH_MAX} characters` };
   const findings: Findings = {
     commands: [],
     functions: [],
@@ -189,10 +195,13 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
 
 /** Reads pipelines that are joined by `&&` and `||`. */
 const readAndOr = (cursor: Cursor): void => {
+  let folder: string | null = null;
   for (let flow: Flow = 'always'; ; ) {
     const before = cursor.findings.commands.length;
+    const start = cursor.at;
     readPipeline(cursor);
     if (flow !== 'always') markFlow(cursor, before, flow);
+    folder = flow === 'or' ? null : markFolder(cursor, { start, from: before }, folder);
     skipBlanks(cursor);
     if (!isAt(cursor, '&&') && !isAt(cursor, '||')) return;
     flow = isAt(cursor, '&&') ? 'and' : 'or';

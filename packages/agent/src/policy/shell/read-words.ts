@@ -34,6 +34,8 @@ export type Flow = 'always' | 'and' | 'or' | 'apart';
 export type SimpleCommand = {
   readonly start: number;
   readonly flow: Flow;
+  /** As in `ParsedCommand`. */
+  readonly folder?: string;
   readonly words: readonly Word[];
   readonly assignments: readonly Assignment[];
   readonly writes: readonly (string | null)[];
@@ -159,6 +161,38 @@ export const markFlow = ({ findings: { commands } }: Cursor, from: number, flow:
     if (index >= from && command.flow !== 'apart') commands[index] = { ...command, flow };
 };
 
+/** A command that may go to another folder, or runs one that does. */
+const MOVES = /\b(cd|pushd|popd)\b/;
+
+/**
+ * Whether one of these commands may change the folder of those behind it. A word that is known only
+ * at run time does not count.
+ */
+export const changesFolder = (
+  commands: readonly { readonly words: readonly (string | null)[] }[],
+): boolean => commands.some(({ words }) => words.some((word) => MOVES.test(word ?? '')));
+
+/**
+ * Marks the commands from this index on, which a pipeline at `start` has, with the folder of the
+ * `cd` before them. Returns the folder for those behind `&&`; null: not certain.
+ */
+export const markFolder = (
+  { findings: { commands } }: Cursor,
+  { start, from }: { readonly start: number; readonly from: number },
+  folder: string | null,
+): string | null => {
+  const added = commands.slice(from);
+  const texts = added.map(({ words }) => ({ words: words.map(({ text }) => text) }));
+  if (changesFolder(texts)) {
+    const [name, target, ...others] = texts[0]?.words ?? [];
+    const isPlain = added.length === 1 && added[0]?.start === start && others.length === 0;
+    return isPlain && name === 'cd' && target != null && /^[^-]/.test(target) ? target : null;
+  }
+  if (folder !== null)
+    for (const [index, command] of added.entries()) commands[from + index] = { folder, ...command };
+  return folder;
+};
+
 /** Skips blanks, and backslash-newline pairs, which bash removes. */
 export const skipBlanks = (cursor: Cursor): void => {
   for (;;) {
@@ -176,10 +210,15 @@ export const skipComment = (cursor: Cursor): void => {
 
 // ---- Words ----
 
-/** `{a,b}` and `{1..3}` become several words. */
-const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
-/** Unquoted characters that expand to file names. */
-const GLOB = /[*?]|\[[\s\S]*\]/;
+/** From the first `open` to the last `close`. An expression for it takes n² steps. */
+const between = (shape: string, open: string, close: string): string => {
+  const start = shape.indexOf(open);
+  return start < 0 ? '' : shape.slice(start, shape.lastIndexOf(close) + 1);
+};
+
+/** Whether unquoted characters become several words (`{a,b}`, `{1..3}`) or file names. */
+const expands = (shape: string): boolean =>
+  /,|\.\./.test(between(shape, '{', '}')) || /[*?]/.test(shape) || between(shape, '[', ']') !== '';
 
 /**
  * Reads one word. `shape` is its unquoted text, in which each quoted part is a blank: it shows
@@ -223,7 +262,7 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   noteSubstitution(cursor, value);
   const position = { start, end: cursor.at, shape };
   if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
-  if (BRACES.test(shape) || GLOB.test(shape)) return { text: null, pattern, ...position };
+  if (expands(shape)) return { text: null, pattern, ...position };
   return { text: value, ...position };
 };
 

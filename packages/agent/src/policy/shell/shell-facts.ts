@@ -32,7 +32,7 @@ import { repositoryAccess, treeMoves } from '../repository-access.js';
 import { expectedNeeds } from './expected-needs.js';
 import { type CommandStarts, commandStarts } from './grammar.js';
 import { readCommands, type ShellReading } from './read-statements.js';
-import type { SimpleCommand, Word } from './read-words.js';
+import { changesFolder, type SimpleCommand, type Word } from './read-words.js';
 import {
   type AskGit,
   discardedFiles,
@@ -42,8 +42,6 @@ import {
   withGitReadings,
 } from './unrecoverable-files.js';
 
-/** Maximum length of a text, in characters. */
-const LENGTH_MAX = 20_000;
 /** Levels of texts within texts: `bash -c "bash -c …"`. */
 const LEVELS_MAX = 4;
 const TEXTS_MAX = 30;
@@ -83,8 +81,6 @@ export const shellFacts = async (
   find: ShellLookup,
   shell: string | null = null,
 ): Promise<ShellFacts> => {
-  if (text.length > LENGTH_MAX)
-    return { commands: [], unclear: `it is longer than ${LENGTH_MAX} characters` };
   const odd = oddCharacter(text);
   const collected: Collected = {
     commands: [],
@@ -151,10 +147,15 @@ const addReading = async (
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
     const isFiltering = !reading.hasCompound && isFilter(command, findRow(name)?.filters);
+    const from = collected.commands.length;
     await addSimple(command, collected, depth, {
       ...(undoes ? { undoes: 'previous' } : {}),
       ...(isFiltering ? { filters: 'yes' } : {}),
     });
+    const { folder } = command;
+    const added = collected.commands.slice(from);
+    if (folder !== undefined && !changesFolder(added))
+      collected.commands.splice(from, added.length, ...added.map((one) => ({ folder, ...one })));
   }
 };
 

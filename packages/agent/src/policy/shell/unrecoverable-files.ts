@@ -19,7 +19,7 @@ import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import { fileLossesIn } from '../losses.js';
 import { isGenerated, wordSet } from '../paths.js';
-import { fitsName } from '../patterns.js';
+import { fitsName, partSigns } from '../patterns.js';
 import type { FileLoss, FileWord } from '../programs/file-losses.js';
 import { isGitCommand } from '../programs/git.js';
 import {
@@ -79,9 +79,10 @@ const lossPaths = (
   // another command may delete the file at its new place, or make that a link
   const countsMoves =
     all.length > 1 || commands.some(({ words }) => path.basename(words[0] ?? '') === 'ln');
+  const options = globOptions(commands);
   const paths = folders.flatMap((folder) =>
     all.map((loss) => {
-      const glob = { folder, ...globOptions(commands) };
+      const glob = { folder, ...options };
       return loss.kind === 'copy'
         ? copyPaths(loss, { glob, workspace, countsMoves })
         : wordPaths(loss.file, glob);
@@ -133,7 +134,10 @@ export const namedFiles = (
   ];
 };
 
-const PATHS_MAX = 2_000;
+/** Characters of patterns and paths that are looked at for one text. */
+const WORK_MAX = 1_000_000;
+/** What one path counts for, beside its pattern. */
+const PATH_WORK = 50;
 const FOLDERS_MAX = 30;
 const LISTED_MAX = 50;
 
@@ -154,15 +158,24 @@ const resolvePath = (folder: string, name: string): string =>
       name.startsWith('/') ? '/' : folder,
     );
 
-/** The words that braces make: `a{b,c}` is `ab` and `ac`. Null for a sequence such as `{1..3}`. */
-const expandBraces = (pattern: string): readonly string[] | null => {
+/**
+ * The words that braces make: `a{b,c}` is `ab` and `ac`. Null for a sequence such as `{1..3}`, and
+ * if there are too many.
+ */
+const expandBraces = (pattern: string, work: Work): readonly string[] | null => {
+  if (isTooMuch(work, pattern.length)) return null;
   const group = /^((?:[^\\{]|\\.|\{\})*)\{((?:[^\\{}]|\\.)*)\}(.*)$/s.exec(pattern);
   if (group === null) return /(^|[^\\])\{/.test(pattern.replaceAll('{}', '')) ? null : [pattern];
   const [, before = '', inside = '', after = ''] = group;
   const parts = inside.split(/(?<!\\),/);
   if (parts.length < 2) return null;
-  const expanded = parts.map((part) => expandBraces(`${before}${part}${after}`));
-  return expanded.every((words) => words !== null) ? expanded.flat() : null;
+  const expanded: string[] = [];
+  for (const part of parts) {
+    const words = expandBraces(`${before}${part}${after}`, work);
+    if (words === null) return null;
+    expanded.push(...words);
+  }
+  return expanded;
 };
 
 const HAS_PATTERN = /(^|[^\\])[*?[]/;
@@ -170,32 +183,19 @@ const HAS_PATTERN = /(^|[^\\])[*?[]/;
 /** A pattern without its escapes. */
 const removeEscapes = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
-/** A class in brackets, or one sign, which may be escaped. */
-const PART_SIGN = /\\(.)|\[(?:([!^])|(?![!^]))([^\]\\[]+)\]|./gsu;
-
-/**
- * One part of a path as signs for `fitsName`; null if it has brackets that are not understood, as
- * `[[:alpha:]]` and `[]a]`.
- */
-const partSigns = (part: string): readonly (string | RegExp)[] | null => {
-  try {
-    const signs = [...part.matchAll(PART_SIGN)].map(([all, escaped, not, set]) => {
-      if (escaped !== undefined)
-        return new RegExp(`^\\u{${escaped.codePointAt(0)?.toString(16)}}$`, 'u');
-      if (set === undefined) return all;
-      const excludes = not === undefined ? '' : '^';
-      return new RegExp(`^[${excludes}${set.replace(/[\\&^]/g, '\\$&')}]$`, 'su');
-    });
-    return signs.includes('[') ? null : signs;
-  } catch {
-    return null; // for example a range that goes backwards
-  }
-};
-
 /** How the shell expands patterns. */
 type GlobOptions = {
   /** bash's option dotglob: `*` matches hidden names too. */
   readonly withHidden: boolean;
+  readonly work: Work;
+};
+
+/** What remains of WORK_MAX, so that no text of a stranger takes long. */
+type Work = { remaining: number };
+
+const isTooMuch = (work: Work, characters: number): boolean => {
+  work.remaining -= characters + PATH_WORK;
+  return work.remaining < 0;
 };
 
 /** Where a pattern is expanded. */
@@ -203,13 +203,18 @@ type Glob = GlobOptions & { readonly folder: string };
 
 const globOptions = (commands: readonly ParsedCommand[]): GlobOptions => ({
   withHidden: commands.some(({ words }) => words.includes('dotglob')),
+  work: { remaining: WORK_MAX },
 });
 
 /** The paths that a pattern without braces matches; null: unknown. */
-const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly string[] | null => {
+const matchPattern = (
+  pattern: string,
+  { folder, withHidden, work }: Glob,
+): readonly string[] | null => {
   let places: readonly string[] = [pattern.startsWith('/') ? '/' : folder];
   for (const part of pattern.split('/')) {
     if (part === '' || part === '.') continue;
+    if (isTooMuch(work, places.length * PATH_WORK)) return null;
     if (!HAS_PATTERN.test(part)) {
       places = places.map((place) => resolvePath(place, removeEscapes(part))).filter(exists);
       continue;
@@ -217,12 +222,14 @@ const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly s
     const signs = partSigns(part);
     if (signs === null || part.includes('**')) return null;
     const takesHidden = withHidden || part.startsWith('.');
-    places = places.flatMap((place) =>
-      namesIn(place)
+    places = places.flatMap((place) => {
+      const names = work.remaining < 0 ? [] : namesIn(place);
+      work.remaining -= names.join('/').length;
+      return names
         .filter((name) => (takesHidden || !name.startsWith('.')) && fitsName(signs, [...name]))
-        .map((name) => path.join(place, name)),
-    );
-    if (places.length > PATHS_MAX) return null;
+        .map((name) => path.join(place, name));
+    });
+    if (isTooMuch(work, places.length * PATH_WORK)) return null;
   }
   // a pattern without a match is the name itself: `[id].tsx`
   return places.length > 0 ? places : [resolvePath(folder, removeEscapes(pattern))].filter(exists);
@@ -230,9 +237,9 @@ const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly s
 
 /** The paths that a word means in a folder; null if they are determined at run time. */
 const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
-  if (word.kind === 'unknown') return null;
+  if (word.kind === 'unknown' || isTooMuch(glob.work, word.text.length)) return null;
   if (word.kind === 'path') return [resolvePath(glob.folder, word.text)];
-  const plain = expandBraces(word.text);
+  const plain = expandBraces(word.text, glob.work);
   if (plain === null) return null;
   const matched = plain
     .filter((pattern) => pattern !== '') // of `{,a}` bash makes the word `a` alone
