@@ -139,14 +139,14 @@ testDeep('a cancel from another pid namespace ends the command', async (context)
   onceIn(place);
 });
 
-test('the namespace of the command ended with it: unknown, and that it was killed', async (context) => {
+test('the namespace of the command ended with it: unknown, and that nobody saw its end', async (context) => {
   const { place, container } = await containedInterrupted(context, []);
   await until('its output is kept', () => /^first$/m.test(keptIn(place)));
   container.child.kill('SIGKILL');
   await container.ended;
   await until('nothing runs', () => processesOf(place).length === 0);
   const ended = await resumed(place);
-  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
+  assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[nobody saw how it ended/);
   await expectEnd(place, ended);
 });
 
