@@ -639,7 +639,8 @@ export const silentText = (model: string): string =>
  * "Measured" has two meanings: RequestMeasured tells the size of the next request, before it is
  * sent; `session.measured` is the last request whose tokens the model has counted.
  *
- * A session of an earlier version sets nothing aside. It has no `measured` before `reserve`.
+ * `changeSession` adds `measured` as soon as something is reserved, so a session without it has
+ * never set money aside: those of earlier versions do not.
  */
 
 /** More than any provider counts for a picture. */
@@ -829,7 +830,7 @@ const moneyText = (session: SessionData): string => {
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const remaining = remainingIn(session).usd;
   const [id] = ids; // at most one: under a limit, calls that spend run one at a time
-  const setsMoneyAside = session.measured !== undefined; // see `reserve`
+  const setsMoneyAside = session.measured !== undefined; // changeSession adds it
   if (!setsMoneyAside || remaining.type === 'unlimited' || id === undefined) return session;
   const { reserved = [] } = session;
   const usd = remaining.amount;
