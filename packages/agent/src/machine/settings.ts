@@ -370,7 +370,6 @@ export const noUsage = {
 /** The same as a sum. */
 export const nothingSpent: UsageTotals = { ...noUsage, unpriced: 0 };
 
-type MayBeBound = { readonly atLeast?: boolean };
 type MayBeEstimated = { readonly estimated?: Estimated };
 
 /** The estimated models of two usages together, as a field; none if there are none. */
@@ -399,12 +398,8 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
           one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
         ...joinUnpriced(one, other),
         ...joinEstimated(one, other),
-        ...joinBounds(one, other),
+        ...(one.atLeast || other.atLeast ? { atLeast: true } : {}),
       };
-
-/** A sum is a lower bound if one of its parts is. */
-export const joinBounds = (one: MayBeBound, other: MayBeBound): MayBeBound =>
-  one.atLeast || other.atLeast ? { atLeast: true } : {};
 
 const joinUnpriced = (one: Usage, other: Usage): Pick<Usage, 'unpriced'> => {
   const unpriced = (one.unpriced ?? 0) + (other.unpriced ?? 0);

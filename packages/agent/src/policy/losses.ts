@@ -75,8 +75,13 @@ const isWhole = (pattern: string, folder: string, workspace: string): boolean =>
   return inside === undefined || HISTORY.some((name) => fitsPart(inside, name));
 };
 
-/** Whether commands would delete the workspace as a whole or its history. */
-const isWiped = (commands: readonly ParsedCommand[], workspace: string): boolean => {
+const WIPED = 'the workspace as a whole, or its history, would be lost';
+
+/** Why commands would delete the workspace as a whole or its history; null if they do not. */
+export const wipesWorkspace = (
+  commands: readonly ParsedCommand[],
+  workspace: string,
+): string | null => {
   // each `cd` may have run, or not: it may fail, or stand in a subshell
   let folders: readonly string[] = [workspace];
   let looks = 0;
@@ -90,25 +95,18 @@ const isWiped = (commands: readonly ParsedCommand[], workspace: string): boolean
       });
       const patterns = files.flatMap(wordPatterns);
       looks += patterns.length * folders.length;
-      if (folders.length > FOLDERS_MAX || looks > LOOKS_MAX) return true;
+      if (folders.length > FOLDERS_MAX || looks > LOOKS_MAX) return WIPED;
       const places = folders.map((one) => (folder === undefined ? one : absolutePath(folder, one)));
       if (patterns.some((text) => places.some((place) => isWhole(text, place, workspace))))
-        return true;
+        return WIPED;
     }
     const target = words[1];
     if (words[0] !== 'cd' || words.length !== 2 || target == null) continue;
     if (folders.length <= FOLDERS_MAX)
       folders = [...new Set(folders.flatMap((one) => [one, absolutePath(target, one)]))];
   }
-  return false;
+  return null;
 };
-
-/** Why commands would delete the workspace as a whole or its history; null if they do not. */
-export const wipesWorkspace = (
-  commands: readonly ParsedCommand[],
-  workspace: string,
-): string | null =>
-  isWiped(commands, workspace) ? 'the workspace as a whole, or its history, would be lost' : null;
 
 /** What a command would destroy for good beside files, as the reason to ask; null if nothing. */
 export const findGitLoss = ({

@@ -22,7 +22,6 @@ import type { Event, ModelErrorKind, On } from '../event.js';
 import {
   type Dimension,
   isReached,
-  joinBounds,
   joinEstimated,
   type Limit,
   type Limits,
@@ -376,7 +375,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   costUsd: total.costUsd + (usage.costUsd ?? 0),
   unpriced: total.unpriced + (usage.unpriced ?? 0) + (usage.costUsd === null ? 1 : 0),
   ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
-  ...joinBounds(total, usage),
+  ...(total.atLeast || usage.atLeast ? { atLeast: true } : {}),
 });
 
 /**

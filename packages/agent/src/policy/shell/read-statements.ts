@@ -201,8 +201,10 @@ const readAndOr = (cursor: Cursor): void => {
     const start = cursor.at;
     readPipeline(cursor);
     if (flow !== 'always') markFlow(cursor, before, flow);
-    folder = flow === 'or' ? null : markFolder(cursor, { start, from: before }, folder);
     skipBlanks(cursor);
+    if (flow === 'or') folder = null;
+    else if (folder !== null || isAt(cursor, '&&'))
+      folder = markFolder(cursor, { start, from: before }, folder);
     if (!isAt(cursor, '&&') && !isAt(cursor, '||')) return;
     flow = isAt(cursor, '&&') ? 'and' : 'or';
     cursor.at += 2;
