@@ -357,11 +357,10 @@ const ABOUT = new RegExp(
     'ISSUER|SOCK|REQUIRE|PROMPT|ALGORITHM|REGION|VERSION|ENDPOINT|HELPER)|' +
     '(?:^|_)(?:MAX|MIN|NUM|TOTAL)_TOKENS?)$',
 );
-/** Names with a secret word that mean something else, such as the programs in *ASKPASS*. */
+/** Names with a secret word that mean something else. */
 const HARMLESS = new RegExp(
-  '^(?:PWD|OLDPWD|INIT_CWD|CACHE_KEY|PRIMARY_KEY|SORT_KEY|GPG_KEY|(?:.*_)?PUBLIC_KEY|' +
-    'KEYBOARD.*|.*_KEYBOARD|.*ASKPASS.*|MAX_.*_TOKENS|' +
-    '(?:XDG|TOKENIZERS|PASSWORD_STORE|COOKIECUTTER)_.*)$',
+  '^(?:PWD|CACHE_KEY|PRIMARY_KEY|SORT_KEY|GPG_KEY|(?:.*_)?PUBLIC_KEY|MAX_.*_TOKENS|' +
+    'XDG_ACTIVATION_TOKEN|PASSWORD_STORE_.*)$',
 );
 /**
  * npm's credentials, named after a registry's address: `npm_config_//registry.example/:_authToken`.

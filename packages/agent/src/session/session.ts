@@ -412,6 +412,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (earlier === undefined) {
       const sent = this.submit(input);
       inputs.set(id, { type, text, sent });
+      sent.catch(() => inputs.delete(id)); // it has not run, so it may come again
       return sent;
     }
     if (earlier.type !== type || earlier.text !== text)
@@ -575,10 +576,8 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
           reject(new CannotRewind(`Nothing was taken back: ${refused.why}.`));
         else resolve(event.type === 'Rewound' ? event : null);
       });
-      this.ended.then(
-        () => resolve(null),
-        () => resolve(null),
-      );
+      // What was restored is not known then.
+      this.ended.then(() => reject(notOpen(this.header.sessionId)), reject);
     });
     const submitted = this.submit({
       type: 'RewindRequested',
@@ -895,7 +894,7 @@ export const createEventBuffer = <T extends object | string>(): EventBuffer<T> =
       for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
       deliver = listener;
       return () => {
-        deliver = () => undefined;
+        if (deliver === listener) deliver = () => undefined;
       };
     },
   };

@@ -596,6 +596,14 @@ test('a request that is not paid is not sent, costs nothing, and says what could
   );
 });
 
+test('a lost request whose worst case counts is closed, unless it is sent again', () => {
+  const reserved = [reservation('req-1', 0.5), reservation('req-2', 0.5), reservation('req-3', 0)];
+  const before = session({}, { unaccounted: ['req-1', 'req-2', 'req-3'], reserved, measured });
+  const { session: settled } = settleLost(before, [], 'req-2');
+  assert.deepEqual(settled.unaccounted, ['req-2', 'req-3']);
+  assert.equal(toldUsage(llm(settled, 1, 'req-2')).atLeast, true, 'of req-3 nothing is known');
+});
+
 test('a lost request that could cost nothing is settled without a word', () => {
   const reserved = [reservation('req-1', 0), reservation('req-2', 0.5)];
   const before = session({}, { reserved, measured });

@@ -136,12 +136,26 @@ test('a text of a wrapper is where the shell reads it', () => {
   };
   assert.deepEqual(meaning('trap', '--', 'rm x', 'EXIT'), [['rm x'], 2, undefined]);
   assert.deepEqual(meaning('flock', 'f', '-c', 'A=1 rm x'), [['A=1 rm x'], 3, undefined]);
+  assert.deepEqual(meaning('eval', '--', 'rm x'), [['rm x'], 2, undefined]);
   assert.deepEqual(meaning('cross-env-shell', 'A=1 2', 'rm x', '&& ls'), [
     ['rm x && ls'],
     2,
     undefined,
   ]);
   assert.notEqual(commandMeaning(['env', '-Srm x']).unclear, undefined);
+});
+
+test('a login shell reads start files, whatever form its option has', () => {
+  for (const words of [['-lc'], ['-l', '-c'], ['--login', '-c'], ['-el', '-c']])
+    assert.match(commandMeaning(['bash', ...words, 'rm x']).indirect ?? '', /start files/);
+  assert.equal(commandMeaning(['bash', '-e', '-c', 'rm x']).indirect, undefined);
+});
+
+test('a shell is known in a container by each of its names', () => {
+  for (const name of ['fish', 'csh', 'tcsh', 'yash', 'rbash', 'bash'])
+    assert.deepEqual(commandMeaning(['docker', 'exec', 'c', name, '-c', 'x']).commands, [
+      [name, '-c', 'x'],
+    ]);
 });
 
 /** Wrappers that most systems have, letters of options, and the words before the command. */

@@ -17,3 +17,13 @@ test('early items are delivered first, later ones at once, and none after the en
   give('four');
   assert.deepEqual(told, ['one', 'two', 'one comes of one', 'three']);
 });
+
+test('the end of an earlier subscription does not end a later one', () => {
+  const held = createEventBuffer<string>();
+  const told: string[] = [];
+  const stopFirst = held.subscribe(() => undefined);
+  held.subscribe((item) => told.push(item));
+  stopFirst();
+  held.push('one');
+  assert.deepEqual(told, ['one']);
+});

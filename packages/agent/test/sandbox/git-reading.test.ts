@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
@@ -13,6 +13,9 @@ import {
   createIndexReader,
   createNamedPlaces,
   findRepository,
+  gitFoldersAt,
+  isHarmlessInWorktree,
+  isInWorktreeFolder,
 } from '../../src/command/sandbox/git-folders.js';
 import { findProgram } from '../../src/platform/find-program.js';
 import { settingKey } from '../../src/policy/paths.js';
@@ -218,6 +221,42 @@ test('an empty .git above the workspace is no repository, and a real one further
   const found = findRepository(workspace);
   assert.equal(found.kind === 'found' && found.repository.top, folder);
   assert.equal(git(workspace, 'rev-parse', '--show-toplevel').trim(), folder, 'as git says');
+});
+
+test('a worktree of any name has its own folder', (t) => {
+  const folder = makeRepository(t);
+  git(folder, 'commit', '-q', '--allow-empty', '-m', 'one');
+  for (const name of ['info', 'plain']) {
+    git(folder, 'worktree', 'add', '-q', path.join(folder, name));
+    const gitdir = path.join(folder, '.git/worktrees', name, 'gitdir');
+    assert.ok(isInWorktreeFolder(gitdir), name);
+    assert.ok(isHarmlessInWorktree(gitdir, folder), name);
+    writeFileSync(gitdir, '/elsewhere/work/.git\n');
+    assert.ok(!isHarmlessInWorktree(gitdir, folder), name);
+  }
+  assert.ok(!isInWorktreeFolder(path.join(folder, '.git/info/attributes')));
+});
+
+test('a .git that is a symlink to a file is what the file names, as for git', (t) => {
+  const folder = makeRepository(t);
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  for (const [named, kind] of [
+    ['inside.git', 'found'],
+    [path.join(folder, '.git'), 'refused'],
+  ] as const) {
+    rmSync(path.join(workspace, '.git'), { force: true });
+    writeFileSync(path.join(workspace, 'names'), `gitdir: ${named}\n`);
+    symlinkSync('names', path.join(workspace, '.git'));
+    if (named === 'inside.git') git(workspace, 'init', '-q', '--bare', named);
+    const said = git(workspace, 'rev-parse', '--absolute-git-dir').trim();
+    const real = path.resolve(workspace, named);
+    assert.equal(said, real, 'as git says');
+    const found = findRepository(workspace);
+    assert.equal(found.kind, kind);
+    if (found.kind === 'found') assert.equal(found.repository.folder, real);
+    assert.equal(gitFoldersAt(path.join(workspace, '.git'))?.folder, real);
+  }
 });
 
 /** Settings by which git runs or obeys `tools/x`. user-traps.ts walks into some of them. */

@@ -104,7 +104,8 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
 /** The git folder that a path like `hooks` or `info/attributes` belongs to. */
 const findGitFolder = (place: string): string => {
   const parent = path.dirname(place);
-  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
+  // a worktree may be called `info`, too
+  return place.endsWith('/info/attributes') ? path.dirname(parent) : parent;
 };
 
 /** Whether a path lies in the git folder of a linked worktree. */
@@ -130,10 +131,10 @@ export const gitFoldersAt = (
   place: string,
 ): { readonly folder: string; readonly common: string } | null => {
   const status = entryStatus(place);
-  if (status === null) return null;
-  const behind = (): string | null =>
-    status.isFile() ? folderNamedIn(place, path.dirname(place)) : realPath(place);
-  const folder = status.isDirectory() ? place : behind();
+  // git follows a symlink, also to a file that names a folder
+  const target = status?.isSymbolicLink() ? realPath(place) : place;
+  if (status === null || target === null) return null;
+  const folder = isFolder(target) ? target : folderNamedIn(target, path.dirname(place));
   if (folder === null) return null;
   const shared = pathIn(path.join(folder, 'commondir'));
   const common = shared === '' ? folder : realPath(path.resolve(folder, shared));
@@ -201,6 +202,7 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
   const folder = realPath(place);
   if (folder === null || !isWithin(folder, top))
     return refused(`${place} is a symlink that leads out of it`);
+  if (!isFolder(folder)) return behindFile(top, folder);
   return { kind: 'found', repository: { top, folder } };
 };
 

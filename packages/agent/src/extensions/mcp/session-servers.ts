@@ -184,7 +184,7 @@ const NAMES_MAX = 5;
 
 const namesInWords = (names: readonly string[]): string =>
   names.length > NAMES_MAX
-    ? `${names.slice(0, NAMES_MAX).join(', ')} and ${names.length - NAMES_MAX} more tools`
+    ? `${names.slice(0, NAMES_MAX).join(', ')} and ${plural(names.length - NAMES_MAX, 'more tool')}`
     : names.join(', ');
 
 /** How the tools differ from those that were seen last, in words; null if they are the same. */

@@ -839,14 +839,22 @@ export const reserveForCalls = (session: SessionData, ids: readonly string[]): S
 
 /**
  * Counts reservations of an ended process as spent, since no usage of its requests can come any
- * more. The work in `current` is excepted: it runs, and will report its usage.
+ * more, and closes their ids, but that of the request `sentId`, which is sent again. The work in
+ * `current` is excepted: it runs, and will report its usage.
  */
-export const settleLost = (session: SessionData, current: readonly string[]): SessionUpdate => {
+export const settleLost = (
+  session: SessionData,
+  current: readonly string[],
+  sentId: string | null = null,
+): SessionUpdate => {
   const { reserved = [] } = session;
   const lost = reserved.filter(({ id }) => !current.includes(id));
   const usd = lost.reduce((sum, one) => sum + one.usd, 0);
   if (lost.length === 0) return { session, actions: [] };
+  const isSettled = (id: string): boolean =>
+    id !== sentId && lost.some((one) => one.id === id && one.usd > 0);
   const settled = changeSession(session, {
+    unaccounted: session.unaccounted.filter((id) => !isSettled(id)),
     reserved: reserved.filter(({ id }) => current.includes(id)),
     usage: { ...session.usage, costUsd: session.usage.costUsd + usd },
   });

@@ -131,9 +131,10 @@ export const keepInput = (
 const enterEpoch = (state: RestingState, { epoch }: On<'Resumed'>): SessionUpdate => {
   const running = spendingIds(state);
   const isSent = state.name === 'CallingLlm' || state.name === 'Compacting';
-  const known = countAbandoned(state.session, isSent ? measuredId(state) : null, running);
+  const sentId = isSent ? measuredId(state) : null;
+  const known = countAbandoned(state.session, sentId, running);
   // Reservations of the old process count as spent, since its cost can't be reported any more.
-  const { session, actions } = settleLost(known, running);
+  const { session, actions } = settleLost(known, running, sentId);
   return { session: changeSession(session, { epoch }), actions };
 };
 

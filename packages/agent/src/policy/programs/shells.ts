@@ -32,6 +32,7 @@ const isDevice = (file: string): boolean =>
  */
 const shell = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
+  let isLogin = false;
   let at = 1;
   for (; at < words.length; at++) {
     const word = words[at];
@@ -46,11 +47,13 @@ const shell = (words: Words): Meaning => {
       if (/^[-+]/.test(text)) return { unclear: `${name} is given options before its text` };
       if (!/^(bash|sh|dash)$/.test(name))
         return { unclear: `${name} reads its text differently from bash` };
-      const login = word.includes('l') ? { indirect: `${name} reads start files first` } : {};
+      const login =
+        isLogin || word.includes('l') ? { indirect: `${name} reads start files first` } : {};
       return { texts: [text], runs: at + 1, isPosix: /^(sh|dash)$/.test(name), ...login };
     } else if (/^(--version|--help)$/.test(word)) return {};
     else if (!/^(-[euxvl]+|--login|--norc|--noprofile|-n)$/.test(word))
       return { unclear: `${name} is given options that change how it reads` };
+    else if (/^(-[euxv]*l|--login$)/.test(word)) isLogin = true;
   }
   const script = words[at] === '--' ? words[at + 1] : words[at];
   if (script == null || script === '-' || isDevice(script))
@@ -59,10 +62,11 @@ const shell = (words: Words): Meaning => {
 };
 
 const evaluate = (words: Words): Meaning => {
-  const texts = literal(words.slice(1));
+  const at = words[1] === '--' ? 2 : 1;
+  const texts = literal(words.slice(at));
   if (texts === null) return { unclear: `what eval runs is ${NOT_KNOWN}` };
   const text = texts.join(' ');
-  return text.trim() === '' ? {} : { texts: [text], runs: 1 };
+  return text.trim() === '' ? {} : { texts: [text], runs: at };
 };
 
 const source = (words: Words): Meaning => {
@@ -174,7 +178,7 @@ const ip = (words: Words): Meaning => {
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
 };
 
-const SHELL_NAME = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
+const SHELL_NAME = /^(.*\/)?(ba|rba|da|z|k|mk|a|c|tc|fi|ya)?sh$/;
 
 /**
  * A command somewhere behind `from`, after options of the runner. A shell there runs its text; a
