@@ -44,6 +44,13 @@ export const pieces = (...list: readonly ModelPiece[]): Answer =>
     yield* list;
   };
 
+/** The provider refuses the request, so it costs nothing. */
+export const overloaded: Answer = pieces({
+  type: 'failed',
+  error: { kind: 'overloaded', message: 'full', retryable: true, retryAfterMs: null },
+  usage: null,
+});
+
 export const say = (text: string): Answer => pieces(completed([{ type: 'text', text }]));
 
 export const rawCall = (callId: string, tool: string, input: JsonObject | string = {}) =>

@@ -6,6 +6,7 @@ import {
   command,
   completed,
   ok,
+  overloaded,
   rawCall,
   say,
   settle,
@@ -59,15 +60,6 @@ test('what a hook has the model write is asked for aside from the conversation, 
   assert.ok(Math.abs(session.usage.costUsd - 4 * ONE_CALL_USD) < 1e-9);
 });
 
-const failed: Answer = async function* () {
-  const error = {
-    kind: 'overloaded',
-    message: 'full',
-    retryable: true,
-    retryAfterMs: null,
-  } as const;
-  yield { type: 'failed', error, usage: null };
-};
 const cut: Answer = async function* () {
   yield completed([{ type: 'text', text: 'Add' }], 'maxTokens');
 };
@@ -76,7 +68,7 @@ for (const usd of ['unlimited', 10] as const)
   test(`a text that is refused costs nothing: limit ${usd}`, async () => {
     const limits = { ...defaultSettings.limits, usd };
     const settings = { ...COMMITTING, limits };
-    const on = await playWith(writing('a diff'), { model: asking(failed), settings });
+    const on = await playWith(writing('a diff'), { model: asking(overloaded), settings });
     await on.say('go');
     const state = await on.rest();
     assert.ok(Math.abs(state.session.usage.costUsd - 2 * ONE_CALL_USD) < 1e-9);
@@ -123,7 +115,10 @@ test('a text that fails, is cut off or breaks is none', async () => {
   const broken: Answer = () => {
     throw new Error('no such model');
   };
-  const on = await playWith(hooks, { model: asking(failed, cut, broken), settings: COMMITTING });
+  const on = await playWith(hooks, {
+    model: asking(overloaded, cut, broken),
+    settings: COMMITTING,
+  });
   await on.say('go');
   await on.rest();
   assert.deepEqual(hooks.log.slice(-3), ['wrote null', 'wrote null', 'wrote null']);

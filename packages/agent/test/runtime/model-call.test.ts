@@ -7,6 +7,7 @@ import {
   completed,
   hang,
   ok,
+  overloaded,
   pieces,
   play,
   rawCall,
@@ -340,19 +341,9 @@ for (const [title, answer] of [
   });
 }
 
-const overloaded = (): Answer => {
-  const error = {
-    kind: 'overloaded',
-    message: 'full',
-    retryable: true,
-    retryAfterMs: null,
-  } as const;
-  return pieces({ type: 'failed', error, usage: null });
-};
-
 for (const usd of ['unlimited', 10] as const)
   test(`a summary that is refused costs nothing, also its second request: limit ${usd}`, async () => {
-    const first = [[overloaded()], [callTools(rawCall('9', 'look')), overloaded()]] as const;
+    const first = [[overloaded], [callTools(rawCall('9', 'look')), overloaded]] as const;
     for (const answers of first) {
       const on = await play({
         settings: { limits: { ...defaultSettings.limits, usd } },

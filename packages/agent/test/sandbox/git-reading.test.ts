@@ -231,7 +231,7 @@ test('a worktree of any name has its own folder', (t) => {
     const gitdir = path.join(folder, '.git/worktrees', name, 'gitdir');
     assert.ok(isInWorktreeFolder(gitdir), name);
     assert.ok(isHarmlessInWorktree(gitdir, folder), name);
-    writeFileSync(gitdir, '/elsewhere/work/.git\n');
+    writeFileSync(gitdir, '/elsewhere/tree/.git\n');
     assert.ok(!isHarmlessInWorktree(gitdir, folder), name);
   }
   assert.ok(!isInWorktreeFolder(path.join(folder, '.git/info/attributes')));
