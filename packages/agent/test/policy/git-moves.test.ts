@@ -121,7 +121,7 @@ const TASKS = `
     release~notes | release/x.js | $X | $X $X
   write => npm: run zz | run $X | $X | testing ; make: test zz | $X test | 1test | xtest ;
     node: @me/release+1.js | ./a/b/release.js | x.js tag.js | $X tag.js ; sh x.sh release.sh |
-    /home/me/tag | scripts/tag | ./usr/bin/tag | ../opt/tag | /usrx/tag | ./sbin/tag`;
+    /x/tag | scripts/tag | ./usr/bin/tag | ../opt/tag | /usrx/tag | ./sbin/tag`;
 
 test('a task or a script changes git folders by its name', () => {
   const accessOf = (text: string): string => repositoryAccess(factsOf(wordsOf(text)), undefined);

@@ -82,7 +82,7 @@ export const mayBegin = (words: Words, verbs: string): boolean => {
 };
 
 /** The words that are no options. */
-export const operandsOf = (words: Words): Words => words.filter((word) => !isOption(word));
+export const listOperands = (words: Words): Words => words.filter((word) => !isOption(word));
 
 /** A word that names no branch and no commit, so that git takes it for a path. */
 const isSurePath = (word: string | null): boolean =>
@@ -91,7 +91,7 @@ const isSurePath = (word: string | null): boolean =>
 /** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
 export const hasPaths = (words: Words): boolean => {
   const end = words.indexOf('--');
-  return (end !== -1 && end < words.length - 1) || operandsOf(words).some(isSurePath);
+  return (end !== -1 && end < words.length - 1) || listOperands(words).some(isSurePath);
 };
 
 /** Whether `git checkout` makes a branch: then no operand is a path. */

@@ -33,10 +33,10 @@ import {
   hasGitOption,
   hasPaths,
   isOption,
+  listOperands,
   makesBranch,
   mayBegin,
   onlyUnstages,
-  operandsOf,
   readGitOptions,
 } from './git-words.js';
 import { asText, literal, NOT_KNOWN, optionTexts, textsMeaning } from './meanings.js';
@@ -217,7 +217,7 @@ const WRITING: Subcommands = {
       hasGitOption(words, '-f -p -m --force --patch --merge --pathspec-from-file', /[bB].*/) ||
       hasPaths(words) ||
       // of two operands one names files, unless they make a branch from a commit
-      (operandsOf(words).length > 1 && !makesBranch(words))
+      (listOperands(words).length > 1 && !makesBranch(words))
         ? LOST
         : null,
     moves: readCheckout,
