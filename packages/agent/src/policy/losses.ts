@@ -147,14 +147,17 @@ export const wipesWorkspace = (
   commands: readonly ParsedCommand[],
   workspace: string,
 ): string | null => {
+  const deletions = commands.filter(({ words }) => {
+    const deletes = findRow(words[0])?.deletes;
+    return deletes === 'always' || deletes?.(words) === true;
+  });
+  if (deletions.length === 0) return null;
   const { folders: known, isComplete } = commandFolders(commands, workspace);
   // a folder that is known only at run time may be the one around the workspace
   const folders = isComplete ? known : [...known, absolutePath('..', workspace)];
   let looks = 0;
-  for (const command of commands) {
-    const { words, folder } = command;
-    const deletes = findRow(words[0])?.deletes;
-    if (deletes !== 'always' && deletes?.(words) !== true) continue;
+  for (const command of deletions) {
+    const { folder } = command;
     const files = fileLossesIn({ ...command, writes: [] }).flatMap((loss) => {
       if (loss.kind === 'file') return [loss.file];
       return loss.moves ? loss.sources : [];

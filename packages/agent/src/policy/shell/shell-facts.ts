@@ -552,6 +552,7 @@ const withFileNames = (
   text: string,
   values: ReadonlyMap<string, Value>,
 ): readonly SimpleCommand[] => {
+  if (!/[$`~]/.test(text)) return commands;
   const complete = (word: Word): Word => {
     const raw = text.slice(word.start, word.end);
     if (word.text !== null || word.pattern !== undefined || /['\\]/.test(raw)) return word;
