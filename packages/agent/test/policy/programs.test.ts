@@ -9,8 +9,19 @@ import { countCases, SEED } from '../../../../test/tier.js';
 import { uncoveredWord } from '../../src/policy/command-options.js';
 import { listWords, namedRows } from '../../src/policy/paths.js';
 import { SUBCOMMAND_ROWS } from '../../src/policy/programs/git.js';
-import { matchesOption, type Program } from '../../src/policy/programs/program.js';
-import { commandMeaning, findRow, PROGRAM_ROWS } from '../../src/policy/programs/program-table.js';
+import {
+  isHarmlessOption,
+  isWholeOption,
+  matchesOption,
+  type Program,
+} from '../../src/policy/programs/program.js';
+import {
+  commandMeaning,
+  findRow,
+  isBuiltin,
+  isGit,
+  PROGRAM_ROWS,
+} from '../../src/policy/programs/program-table.js';
 import { pick, type Random, seeded } from '../shell/hostile/random.js';
 
 const repeated = (names: readonly string[]): readonly string[] =>
@@ -75,6 +86,49 @@ test('a program has the same row under each of its names', () => {
     assert.notEqual(findRow(name), undefined, name);
     assert.equal(findRow(other), findRow(name), other);
     assert.notEqual(findRow(foreign), findRow(name), foreign);
+  }
+});
+
+test('the program of a command is found by its name, or known only when it runs', () => {
+  const isGits = [['git'], ['/usr/bin/git', 'x'], ['gh'], [null], []].map(isGit);
+  assert.deepEqual(isGits, [true, true, false, false, false]);
+  assert.match(commandMeaning([null, 'x']).unclear ?? '', /named when it runs/);
+  assert.deepEqual([commandMeaning([]), commandMeaning(['ls'])], [{}, {}]);
+});
+
+test('the builtins are those that bash has', () => {
+  const { stdout } = spawnSync('bash', ['-c', 'compgen -b'], { encoding: 'utf8' });
+  const builtins = listWords(stdout);
+  assert.deepEqual([builtins.length > 50, builtins.filter((name) => !isBuiltin(name))], [true, []]);
+  assert.deepEqual(['ls', 'git', 'env', 'if'].filter(isBuiltin), []);
+});
+
+/** Words that are one of the options, and words that are not. */
+const OPTIONS = [
+  [
+    matchesOption,
+    '-o --output -exec',
+    '-o -xo -ox --output --output=x --o -exec -exec=x',
+    '-x -exe',
+  ],
+  [matchesOption, '-x --output', '-x', 'x -- --outputs -output=a --x'],
+  [isWholeOption, '-o -exec', '-o -o=x --o -exec --exec=x\ny', '-oexec -ox exec o'],
+  [
+    isHarmlessOption,
+    '-n -1 -a -b --long',
+    '-n -n5 -n55 -1 -5 -55 -ab -1a --long --long=x',
+    '-c -c5 -n5x -n-n5 -nx -ac -ca -x-5 -5x --lon +ab',
+  ],
+  [isHarmlessOption, '-n', '-n', '-1 -5'],
+] as const;
+
+test('an option is known alone, in a cluster, shortened and with a value', () => {
+  for (const [matches, list, yes, no] of OPTIONS) {
+    const words = [...yes.split(' '), ...no.split(' ')];
+    assert.deepEqual(
+      words.filter((word) => matches(word, list)),
+      yes.split(' '),
+    );
   }
 });
 
