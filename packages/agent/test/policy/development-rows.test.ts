@@ -78,8 +78,8 @@ const TABLES: readonly Table[] = [
       load_file -f -o -L --file --output --log-file --pager --tee --init-command --plugin-dir
       --defaults-file --defaults-extra-file | rsync: -e --rsh --rsync-path --files-from --log-file
       --write-batch --only-write-batch | tee,gtee: file --append /dev/sda x-a -ax | sed,gsed: -i
-      -i-n -f --in-place w | awk,gawk,mawk: system() getline |& > @load -d -D -E -f -i -l -o -W -p
-      --dump-variables --debug --exec --file --include --load --pretty-print --profile | yq: -i
+      -i-n -f --in-place w | awk,gawk,mawk: system() getline |& > @load -dx -D -E -f -i -l -o -W -p
+      --dump-variables --debug --exec --file --include --load --pretty=x --profile | yq: -i
       --inplace --in-place -s --split-exp | ed,ex,less,more,emacs: file -x | vi,vim,view,nvim,nano:
       +x -c | sort,gsort: -T --compress-program --files0-from --temporary-directory | find,gfind:
       -delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls | fd,fdfind: -x -X --exec
@@ -287,6 +287,7 @@ test('a rule for a program covers no text that runs another one, wherever it sta
     [['sqlite3', 'a.db', 'select a\nfrom b.c'], null],
     [['find', '.', '-name', '*.pyc', '-delete'], '-delete'],
     [['sed', '-n', null, 'w x'], null],
+    [['tar', 'czf', 'a.tgz', 'LICENSE', 'Foo.txt'], null],
   ];
   for (const [words, uncovered] of rows)
     assert.equal(uncoveredWord(words, [words[0] ?? ''], 'fenced'), uncovered);

@@ -6,7 +6,6 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
-import { uncoveredWord } from '../../src/policy/command-options.js';
 import { listWords, namedRows } from '../../src/policy/paths.js';
 import { SUBCOMMAND_ROWS } from '../../src/policy/programs/git.js';
 import {
@@ -48,26 +47,6 @@ test('no option of a program is both risky and harmless', () => {
   );
   assert.deepEqual(found, []);
   assert.deepEqual(contradictions({ risky: '-o', harmless: '-cov -v' }, 'x'), ['-cov'], 'control');
-});
-
-/** Words that a rule for the program alone covers in the sandbox, and words that it does not. */
-const COVERED = [
-  ['go', ['test', '-count=1', '-short', '-run=Foo'], ['test', '-exec=x', './...']],
-  ['go', ['build', '-mod=vendor'], ['build', '--o', 'x']],
-  ['tar', ['czf', 'a.tgz', 'LICENSE', 'Foo.txt'], ['xPf', 'a.tar']],
-  ['go', ['test', '-coverpkg=./...'], ['test', '-coverprofile=go.mod']],
-  ['go', ['build', '-v'], ['build', '-gccgoflags', '-fplugin=x']],
-  ['date', ['-Iseconds'], ['-us', '12:00']],
-  ['date', ['+%F'], ['010100002020']],
-  ['awk', ['-F:', '--lint', '{ print $1 }'], ['-dout', '1']],
-  ['gawk', ['--field-separator', ':', '1'], ['--pretty=out', '1']],
-] as const;
-
-test('only the options that run or write something elsewhere are not covered by a rule', () => {
-  for (const [name, covered, risky] of COVERED) {
-    assert.equal(uncoveredWord([name, ...covered], [name], 'fenced'), null, covered.join(' '));
-    assert.notEqual(uncoveredWord([name, ...risky], [name], 'fenced'), null, risky.join(' '));
-  }
 });
 
 /** Names of one program, and a name that only looks like one. */
