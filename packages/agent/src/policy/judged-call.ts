@@ -68,7 +68,7 @@ export type ParsedCommand = {
   readonly readsFrom?: readonly string[];
   /**
    * For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to
-   * file names.
+   * file names, or names files by `$PWD` or a variable whose value stands in the text.
    */
   readonly patterns?: readonly (string | null)[];
   /** Real absolute path of the program; null for a builtin, a function or a missing program. */

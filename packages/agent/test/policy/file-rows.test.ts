@@ -193,7 +193,7 @@ const TABLES: readonly Table[] = [
   find . -print -print0 -printf x -ls -fprint x -fprint0 x -fprintf x y -fls x -delete :: yes
   find . -type f -delete :: yes | find . -type d,f -delete :: yes | find . -type d -delete ::
   find . -name x -delete :: | find . -newer f -delete :: | find . -type -delete ::
-  find . "$X" -delete :: | find . -print ::`,
+  find . "$X" -delete :: yes | find . -print ::`,
   },
   {
     title: 'a program that only reads is told from one that may write, by its words',

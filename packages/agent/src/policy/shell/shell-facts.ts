@@ -24,6 +24,7 @@ import { constants } from 'node:fs';
 import path from 'node:path';
 import { followStatus, mayAccess, realPath } from '../../platform/files.js';
 import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
+import { addEscapes } from '../patterns.js';
 import type { TreeMove } from '../programs/git-moves.js';
 import type { Meaning, Words } from '../programs/program.js';
 import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
@@ -142,7 +143,8 @@ const addReading = async (
   const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
   const commands =
     collected.functions.size === 0 ? completeCommands(reading, text, environment, collected) : null;
-  for (const [index, command] of (commands ?? reading.commands).entries()) {
+  const read = commands ?? withFileNames(reading.commands, text, NO_VALUES);
+  for (const [index, command] of read.entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
@@ -532,6 +534,46 @@ const completeCommand = (
   return completed[0]?.text == null ? { words, ...command } : { words: completed, ...command };
 };
 
+const NO_VALUES: ReadonlyMap<string, Value> = new Map();
+
+/** The folder in which the command runs, at the beginning of a word. */
+const FOLDER_ITSELF = /^("?)(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`|~\+)(?=["/]|$)/;
+/** A value that bash leaves alone, as a part of a name. */
+const FILE_NAME = /^[\w@%+=:./-]+$/;
+/** PWD where it is no expansion, such as in an assignment. */
+const SETS_PWD = /(?<!\$\{?)\bPWD\b/;
+
+/**
+ * Commands with the patterns of words that name files by `$PWD` or by variables whose values stand
+ * in the text. Their texts stay unknown: a rule does not see them.
+ */
+const withFileNames = (
+  commands: readonly SimpleCommand[],
+  text: string,
+  values: ReadonlyMap<string, Value>,
+): readonly SimpleCommand[] => {
+  if (!/[$`~]/.test(text)) return commands;
+  const complete = (word: Word): Word => {
+    const raw = text.slice(word.start, word.end);
+    if (word.text !== null || word.pattern !== undefined || /['\\]/.test(raw)) return word;
+    const named = (SETS_PWD.test(text) ? raw : raw.replace(FOLDER_ITSELF, '$1.')).replace(
+      /\$(?:(\w+)|\{(\w+)(?::\?[\w ]*)?\})/g,
+      (all, plain: string | undefined, inBraces: string | undefined) => {
+        const value = values.get(plain ?? inBraces ?? '');
+        return typeof value === 'string' && FILE_NAME.test(value) ? value : all;
+      },
+    );
+    const reading = named === raw ? null : readCommands(`x ${named}`);
+    const [, completed, ...others] = (reading?.kind === 'read' && reading.commands[0]?.words) || [];
+    // an option would change what the other words mean
+    if (completed === undefined || others.length > 0 || completed.text?.startsWith('-'))
+      return word;
+    const pattern = completed.text === null ? completed.pattern : addEscapes(completed.text);
+    return pattern === undefined ? word : { ...word, pattern };
+  };
+  return commands.map((command) => ({ ...command, words: command.words.map(complete) }));
+};
+
 /** The constant text that `"$(echo …)"` becomes; null for any other word. */
 const echoedText = (raw: string): string | null => {
   const inner = /^"\$\(([\s\S]*)\)"$/.exec(raw)?.[1];
@@ -591,7 +633,7 @@ const completeCommands = (
 ): readonly SimpleCommand[] => {
   const { commands, hasCompound, evaluates } = reading;
   if (isSetUp || hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return commands.map((command) => withConstantTexts(command, text));
+    return withFileNames(commands, text, NO_VALUES).map((one) => withConstantTexts(one, text));
   const variables: Variables = {
     values: new Map(Object.entries(environment)),
     conditional: new Set(),
@@ -604,7 +646,8 @@ const completeCommands = (
     if (!isSubshell) setInSubshell.clear();
     const values = setInSubshell.size === 0 ? variables.values : new Map(variables.values);
     for (const name of setInSubshell) values.delete(name);
-    const completed = withConstantTexts(completeCommand(command, text, values), text);
+    const [named = command] = withFileNames([command], text, values);
+    const completed = withConstantTexts(completeCommand(named, text, values), text);
     if (isSubshell && command.words.length === 0)
       for (const { name } of command.assignments) setInSubshell.add(name);
     else remember(variables, command, completed.words);
