@@ -270,7 +270,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
    * and the next prompt adopts the session: entries up to that prompt stay foreign.
    */
   #foreignUntil: number;
-  /** Those that are not closed. */
+  /** The openings of this session that are not closed; the first is the session itself. */
   readonly #openings = new Set<Session>([this]);
   /** Inputs by the ids of their senders; null until the first that has one. */
   #clientInputs: Promise<Map<string, ClientInput>> | null = null;
@@ -332,7 +332,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (isIdle(this.current)) unapproved.length = 0;
     const client = requestId === undefined ? {} : { clientRequestId: requestId };
     const { seq } = await this.send({ type: 'UserInput', text, mode, ...client });
-    // the number of an earlier input with this id
+    // an earlier input had this id
     if (seq <= lastSeq) return this.#repeatedTurn(seq, signal);
     return toTurn(before, await this.#idleAfter(signal), unapproved);
   };
@@ -499,8 +499,8 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   };
 
   /**
-   * Waits for the first step for which `find` returns something. Rejects if the session ends before,
-   * or with the error of `sent`.
+   * Waits for the first step for which `find` returns something. Rejects if the session ends
+   * before, or with the error of `sent`.
    */
   async #awaitStep<T>(find: (step: Stepped) => T | null, sent?: Promise<Sent>): Promise<T> {
     let unwatch = (): void => undefined;
@@ -520,38 +520,38 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   readonly timeline = async (): Promise<readonly RewindPoint[]> => {
     const { readTimeline } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
+    const { journal, checkpoints } = await this.#rewindSources();
     return (await readTimeline(journal, checkpoints)).points;
   };
 
   readonly planRewind = async (request: RewindRequest): Promise<RewindReport> => {
     const { planRewind } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
+    const { journal, checkpoints } = await this.#rewindSources();
     return (await planRewind(journal, this.current, checkpoints, request)).report;
   };
 
   readonly rewind = async (request: RewindRequest): Promise<RewindReport> => {
     const { planRewind } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
-    return this.#goTo(await planRewind(journal, this.current, checkpoints, request));
+    const { journal, checkpoints } = await this.#rewindSources();
+    return this.#carryOut(await planRewind(journal, this.current, checkpoints, request));
   };
 
   readonly restoreFile = async (version: FileVersion): Promise<RewindReport> => {
     const { planFile } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
-    return this.#goTo(await planFile(journal, checkpoints, version));
+    const { journal, checkpoints } = await this.#rewindSources();
+    return this.#carryOut(await planFile(journal, checkpoints, version));
   };
 
   readonly redo = async (): Promise<RewindReport> => {
     const { planRedo } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
-    return this.#goTo(await planRedo(journal, this.current, checkpoints));
+    const { journal, checkpoints } = await this.#rewindSources();
+    return this.#carryOut(await planRedo(journal, this.current, checkpoints));
   };
 
   readonly undoCompaction = async (): Promise<RewindReport> => {
     const { planUndoCompaction } = await import('./rewind.js');
-    const { journal } = await this.#settled();
-    return this.#goTo(await planUndoCompaction(journal, this.current));
+    const { journal } = await this.#rewindSources();
+    return this.#carryOut(await planUndoCompaction(journal, this.current));
   };
 
   readonly whileUserRuns = async <T>(command: () => Promise<T>): Promise<T> => {
@@ -568,7 +568,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
    * The journal and checkpoints for planning a rewind, once the last checkpoint is in the journal.
    * Rejects while a turn runs.
    */
-  async #settled() {
+  async #rewindSources() {
     if (this.current.name !== 'WaitingForUserInput' && this.current.name !== 'Ready') {
       const { CannotRewind } = await import('./rewind.js');
       throw new CannotRewind('A turn is running: stop it first, then take it back.');
@@ -582,7 +582,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   }
 
   /** Carries out a planned rewind. Rejects if it is refused, or if the session ends meanwhile. */
-  async #goTo(planned: PlannedRewind): Promise<RewindReport> {
+  async #carryOut(planned: PlannedRewind): Promise<RewindReport> {
     const { to, direction, conversation, plan, refusal, note = null, report } = planned;
     const { CannotRewind, reportRewound } = await import('./rewind.js');
     if (refusal !== null) throw new CannotRewind(refusal);
@@ -644,11 +644,12 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
    * Continues a session that was opened again:
    *
    * 1. The tools judge anew the calls that have not run.
-   * 2. New settings are applied, so that nothing starts under the old ones. After a clean end this
-   *    follows step 3: ShuttingDown refuses new settings, and nothing starts by step 3.
+   * 2. New settings are applied, so that nothing starts under the old ones. In ShuttingDown, the
+   *    state after a clean end, they are refused until step 3, which then starts nothing.
    * 3. Resumed is sent: the machine continues its work, and what the earlier process has left is
    *    settled (`#recover`).
-   * 4. If the interrupted turn was ended, no call waits for its commands: their end is awaited here.
+   * 4. If the interrupted turn was ended, no call waits for its commands, so this waits for their
+   *    end.
    */
   async resume(
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
@@ -656,14 +657,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   ): Promise<void> {
     const { epoch: before, grants: recorded, settings, counters } = this.#opened.session;
     const wasClosed = this.#opened.name === 'ShuttingDown';
-    const untilWhen = stoppedAt === null ? {} : { stoppedAt };
+    const ranUntil = stoppedAt === null ? {} : { stoppedAt };
     const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
     const change = (): void => {
       if (Object.keys(changes).length === 0 && hasSameGrants) return;
       this.post({
         ...this.#settingsChange(changes),
         ...(hasSameGrants ? {} : { grants }),
-        ...untilWhen,
+        ...ranUntil,
       });
     };
     const judged = await this.#judgePending({ ...settings, ...changes });
@@ -671,7 +672,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const event: Posted = {
       type: 'Resumed',
       epoch: before + 1,
-      ...untilWhen,
+      ...ranUntil,
       ...(upgrade === undefined ? {} : { upgrade }),
       ...judged,
     };
