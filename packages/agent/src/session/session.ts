@@ -355,7 +355,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const ended = await this.#endedTurn(seq);
     if (ended !== null) return ended;
     const state = await this.#idleAfter(signal);
-    // read again, for its own usage: an idle session has ended it
+    // read again, for its usage: an idle session has ended it
     return (await this.#endedTurn(seq)) ?? toTurn(state.session.usage, state, []);
   }
 
@@ -507,8 +507,8 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     try {
       return await new Promise<T>((resolve, reject) => {
         unwatch = this.watch((step) => {
-          const found = find(step);
-          if (found !== null) resolve(found);
+          const result = find(step);
+          if (result !== null) resolve(result);
         });
         sent?.catch(reject);
         this.ended.then(() => reject(notOpen(this.id)), reject);

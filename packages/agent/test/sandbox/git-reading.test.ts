@@ -335,4 +335,10 @@ test('what a name in the configuration leads to is looked at again', (t) => {
   mkdirSync(path.join(folder, 'own'));
   symlinkSync('own', path.join(folder, 'hooks'));
   assert.deepEqual(named().sort(), ['hooks', 'own', 'setup']);
+  git(folder, 'config', 'core.sshCommand', 'bin/ssh');
+  mkdirSync(path.join(folder, 'bin'));
+  symlinkSync('later', path.join(folder, 'bin/ssh'));
+  assert.deepEqual(named().sort(), ['bin/ssh', 'hooks', 'own']);
+  writeFileSync(path.join(folder, 'bin/later'), ':');
+  assert.deepEqual(named().sort(), ['bin/later', 'bin/ssh', 'hooks', 'own']);
 });

@@ -19,6 +19,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import {
   entryStatus,
+  followStatus,
   isFolder,
   isWithin,
   readBytes,
@@ -324,12 +325,9 @@ type Reading = {
   readonly visited: Set<string>;
 };
 
-/** The status of what a path leads to, and of a symlink that leads nowhere. */
-const statusBehind = (place: string): Stats | null => entryStatus(realPath(place) ?? place);
-
 /** A text that differs when what the path leads to was changed. */
 const stampAt = (place: string): string => {
-  const status = statusBehind(place);
+  const status = followStatus(place);
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
 };
 
@@ -350,7 +348,7 @@ const addCommandWords = (reading: Reading, command: string, top: string, key: st
   for (const word of fileWords(command)) {
     if (reading.stamps.size >= STAMPS_MAX) return;
     const place = resolveFrom(top, word, reading.home);
-    const status = statusBehind(place);
+    const status = followStatus(place);
     if (status === null ? namesFile(word) : status.isFile()) addPlace(reading, place, key);
     else reading.stamps.set(place, stampAt(place)); // it may become a file
   }
