@@ -43,7 +43,7 @@ const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Only usage counts. */
 const STALE = { stay: budget.countStale };
 const EDIT = { stay: turn.editQueue };
-const RAISE = { stay: budget.changeLimit };
+const RAISE = { stay: budget.raiseLimit };
 const OTHER_REQUEST = { when: request.isStaleMeasure, stay: request.ignoreMeasure };
 const PAID = { when: request.isPaid, stay: request.reserve };
 /** From before the session was opened last. */

@@ -271,7 +271,7 @@ export const isLimit = (limit: Limit): boolean =>
   limit === 'unlimited' || (limit >= 0 && Number.isFinite(limit));
 
 /** ApproveBudget: raises, lowers or lifts the limit; the turn goes on as it was. */
-export const changeLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Stay<S> => {
+export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Stay<S> => {
   if (!isLimit(event.limit)) return ignore(state, 'a limit is a number from 0 up');
   const limit = readLimit(event.limit);
   const raised = setLimit(state.session, event.dimension, limit);

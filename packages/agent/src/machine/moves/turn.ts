@@ -22,9 +22,9 @@ import {
   withSession,
 } from '../state.js';
 import {
-  changeLimit,
   isLimit,
   noStreaks,
+  raiseLimit,
   rearm,
   sessionIsSpent,
   sessionLimit,
@@ -95,7 +95,7 @@ export const isNoLimit = (_state: Waiting, event: On<'ApproveBudget'>): boolean 
 export const refuseLimit = (
   state: Waiting,
   event: On<'ApproveBudget'>,
-): MoveTo<'WaitingForUserInput'> => changeLimit(state, event);
+): MoveTo<'WaitingForUserInput'> => raiseLimit(state, event);
 
 /** Whether the raised limit is the one that stopped the session, and no other is reached. */
 const raiseReleases = (
@@ -115,21 +115,21 @@ export const approveAndSend = (
   state: Waiting,
   event: On<'ApproveBudget'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const raised = changeLimit(state, event);
+  const raised = raiseLimit(state, event);
   return go({ ...raised.state, next: 'sendQueue' }, ...raised.actions);
 };
 export const approveAndOfferRetry = (
   state: Waiting,
   event: On<'ApproveBudget'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const raised = changeLimit(state, event);
+  const raised = raiseLimit(state, event);
   const text = 'the last message was not answered: a retry sends it again';
   return go(raised.state, ...raised.actions, { type: 'DisplayNotice', kind: 'retryLast', text });
 };
 export const approveLimit = (
   state: Waiting,
   event: On<'ApproveBudget'>,
-): MoveTo<'WaitingForUserInput'> => changeLimit(state, event);
+): MoveTo<'WaitingForUserInput'> => raiseLimit(state, event);
 
 // ---- Begin turn: what WaitingForUserInput does without an event (rules.md#begin-turn) ----
 
