@@ -501,9 +501,12 @@ export type WatchBuffer<T extends object | string> = {
 /** A buffer for what a watcher is told before its listener is there. */
 export const createWatchBuffer = <T extends object | string>(): WatchBuffer<T> => {
   const early: T[] = [];
-  let deliver = (item: T): void => void early.push(item);
+  let deliver: ((item: T) => void) | null = null;
   return {
-    push: (item) => deliver(item),
+    push(item) {
+      if (deliver === null) early.push(item);
+      else deliver(item);
+    },
     subscribe(listener) {
       for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
       deliver = listener;

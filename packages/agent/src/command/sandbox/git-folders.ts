@@ -414,8 +414,8 @@ export const createPlaceReader = (
       visited: new Set(),
     };
     const user = userConfigs(environment).filter(path.isAbsolute);
-    const all = [...configs, ...tops.flatMap((top) => user.map((file) => ({ file, top })))];
-    for (const config of all) readConfig(reading, config);
+    for (const config of configs) readConfig(reading, config);
+    for (const top of tops) for (const file of user) readConfig(reading, { file, top });
     cachedKey = key;
     stamps = reading.stamps;
     places = [...reading.named.values()];
@@ -436,10 +436,10 @@ export const createNamedPlaces = (
     const located = findRepository(workspace);
     if (located.kind !== 'found') return readPlaces([], [workspace]);
     const { top, folder } = located.repository;
-    const configs = ['config', 'config.worktree'].map((name) => ({
-      file: path.join(folder, name),
-      top,
-    }));
+    const configs = [
+      { file: path.join(folder, 'config'), top },
+      { file: path.join(folder, 'config.worktree'), top },
+    ];
     return readPlaces(configs, [top]);
   };
 };
