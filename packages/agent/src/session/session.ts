@@ -749,9 +749,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const { models, compactions, timers, tools, previews, hooks, userHooks } = this.#performers;
     timers.cancelAll();
     const { clock, jobs } = this.#equipment;
-    const stopping = Promise.all(
-      [models, compactions, tools, previews, hooks, userHooks].map((runs) => runs?.stopAll()),
-    );
+    const stopping = Promise.all([
+      models.stopAll(),
+      compactions?.stopAll(),
+      tools.stopAll(),
+      previews.stopAll(),
+      hooks.stopAll(),
+      userHooks?.stopAll(),
+    ]);
     await waitAtMost(clock, this.current.session.settings.graceMs, stopping);
     for (const job of jobs.list()) {
       const killed = await attempt(() => job.kill());
