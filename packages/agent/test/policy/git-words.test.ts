@@ -73,9 +73,10 @@ const FILES = `
     -L x -L y -L z a b c | --marker-size 9 a b c | -Lx a b c
   a => log --output a | index-pack -o a x | format-patch -o a x ; diff: --output=a | --out=a x y ;
     archive: -o a HEAD | -oa HEAD | --output=a HEAD
-  nothing => mv -n a b | ls-files -o a | grep -no a | status -uno | commit -o a | push -o a b |
-    clone -o a b | diff --output-indicator-new=a ; merge-file: -p a b c | --stdout a b c ;
-    bundle: verify a | list-heads a ; log: --oneline | create x`;
+  nothing => mv -n a b | mv -kn a b | mv --dry-run a b | ls-files -o a | grep -no a | status -uno |
+    commit -o a | push -o a b | clone -o a b | diff --output-indicator-new=a ;
+    merge-file: -p a b c | --stdout a b c ; bundle: verify a | list-heads a ; log: --oneline |
+    create x`;
 
 test('git overwrites the files that its words name', () => {
   const nameOf = (file: object): string => ('text' in file ? String(file.text) : '?');

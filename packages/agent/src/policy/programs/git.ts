@@ -6,6 +6,7 @@
 import { listWords, namedRows, settingCommand, settingKey } from '../paths.js';
 import {
   copies,
+  fileText,
   hasOption,
   lossesByWords,
   products,
@@ -462,11 +463,12 @@ const gitRuns = (words: Words): Meaning => {
 /** What git moves or writes as a file. The rows of its commands have what else it destroys. */
 const gitLosses: ReadLosses = (words) => {
   const behind = (name: string, some = words): typeof words | null => {
-    const at = some.findIndex((word) => word.kind === 'path' && word.text === name);
+    const at = some.findIndex((word) => fileText(word) === name);
     return at === -1 ? null : some.slice(at + 1);
   };
   const moved = behind('mv');
-  if (moved !== null) return copies(moved, true);
+  if (moved !== null)
+    return hasOption(readArguments(moved), '-n --dry-run') ? [] : copies(moved, true);
   const bundled = behind('create', behind('bundle') ?? []);
   if (bundled !== null) return products(readArguments(bundled).operands.slice(0, 1));
   const merged = behind('merge-file');
