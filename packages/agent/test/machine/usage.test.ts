@@ -356,6 +356,7 @@ test('what is told is a lower bound while a call that is over has an open id', (
   const at = (name: State['name'], own: SessionData, work: object = {}): State =>
     ({ name, session: own, ...work }) as State;
   const asked = (own: SessionData) => changeSession(own, { reserved: [reservation('hook-1', 0)] });
+  const running = { batchId: 'batch-1', calls: [{ status: 'running', judged: { callId: '1' } }] };
   const rows: readonly (readonly [boolean, State])[] = [
     [false, waiting(open())],
     [false, llm(open('req-1'))],
@@ -363,8 +364,10 @@ test('what is told is a lower bound while a call that is over has an open id', (
     [true, waiting(open('req-1'))],
     [false, at('Compacting', open('compaction-1'), { compactionId: 'compaction-1' })],
     [true, waiting(open('compaction-1'))],
-    [false, at('ExecutingTools', open('batch-1/1'))],
-    [true, at('ExecutingTools', open('batch-1/1', 'req-1'))],
+    [false, at('ExecutingTools', open('batch-1/1'), running)],
+    [true, at('ExecutingTools', open('batch-1/1', 'req-1'), running)],
+    [true, at('ExecutingTools', open('batch-1/1'), { ...running, batchId: 'batch-2' })],
+    [true, at('ExecutingTools', open('batch-1/1'), { ...running, calls: [] })],
     [true, waiting(open('batch-1/1'))],
     [false, waiting(open('hook-1'))],
     [true, waiting(asked(open('hook-1')))],

@@ -1,18 +1,19 @@
 /**
  * Limits, and the usage (tokens and dollars) that counts towards them.
  *
- * From top to bottom: the limits of session and turn; streaks of equal batches, which three limits
+ * From top to bottom: the limits of session and turn; streaks, batches in a row that three limits
  * count; usage, which counts once per id, and whether its sum of dollars is exact; and the clock of
  * a turn, for its limit of time. A limit in dollars holds although usage comes late, because the
  * worst case of a request is set aside before it is sent (request.ts).
  *
- * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
- * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
+ * Everything that may cost something has an id: a request to the model, a compaction (it asks for a
+ * summary), a phase of hooks, and a tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
  * called open, until its usage is counted or can't come any more.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
- * state begins to wait. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. The entry of a state runs when it is entered;
+ * `rest` is the move with which it begins to wait. `In<N>` is the state N, `On<T>` the event T; a
+ * `Stay` remains in its state, and a `SessionUpdate` is a part of a move.
  */
 
 import type { Action } from '../action.js';
@@ -52,6 +53,7 @@ import {
   withoutReservations,
   withSession,
 } from '../state.js';
+import { isRunning } from './batch-calls.js';
 
 // ---- Limits ----
 
@@ -287,7 +289,7 @@ export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>
   });
 };
 
-// ---- Streaks: equal batches in a row, for the limits repeats, errors and sameResults ----
+// ---- Streaks: batches in a row with the same calls, without success, with the same results ----
 
 /** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
 const fingerprint = (text: string): string => {
@@ -307,7 +309,7 @@ const hashCalls = (calls: readonly EndedCall[]): string =>
 const hashResults = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
 
-/** Counts one batch, only if one of the limits is set. */
+/** Counts one batch. A limit that is set within a turn counts from there. */
 export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
   const { repeats, errors, sameResults } = session.settings.limits;
   if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
@@ -332,7 +334,19 @@ export const noStreaks: SessionData['turn']['streaks'] = {
   sameResults: 0,
 };
 
-// ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
+/*
+ * ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
+ *
+ * 1. All of it is known (`coverage: 'whole'`): it counts as it is.
+ * 2. A part is known (`partial`): the worst case of the output is added. Without a reservation the
+ *    sum of dollars is a lower bound from then on.
+ * 3. None is known, but the request was refused or never sent, or the work has ended by itself: it
+ *    costs nothing, and its id is closed.
+ * 4. None is known otherwise: the id stays open, and its reservation set aside, until a late report.
+ *
+ * Without `coverage` the usage of a reply or of a phase is whole, that of a failure or of a late
+ * report is a part.
+ */
 
 /** Totals with the usage of one more call. */
 export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
@@ -364,13 +378,14 @@ export const settledUsage = (
   return { ...usage, costUsd: Math.max(usage.costUsd, worstUsd) };
 };
 
-/** Under a limit in dollars the worst case of a call counts until its cost is known. */
+/** Under a limit in dollars the worst case of a call is set aside until its cost is known. */
 const hasWorstCase = (session: SessionData, id: string): boolean =>
   (findReservation(session, id)?.usd ?? 0) > 0;
 
 /** Whether a call that broke off, with this part of its usage, may have cost more than it counts. */
 const mayCostMore = (session: SessionData, id: string, usage: Usage): boolean => {
-  const isFree = usage.costUsd === 0 && totalTokens(usage) > 0; // of a free model
+  // a free model has tokens that cost nothing; without tokens nothing may be reported yet
+  const isFree = usage.costUsd === 0 && totalTokens(usage) > 0;
   return usage.costUsd !== null && !isFree && !hasWorstCase(session, id);
 };
 
@@ -383,8 +398,8 @@ export const countUsage = (
 ): SessionData => {
   if (usage === null || !session.unaccounted.includes(id)) return session;
   const settled = settledUsage(session, id, usage, coverage);
+  // of a request whose tokens the model has counted: request.ts estimates the next one by it
   const sent = findReservation(session, id)?.sent ?? null;
-  // a server that knows no price may not count tokens rightly, either
   const hasFigures = usage.costUsd !== null && totalTokens(usage) > 0;
   const isKnown = coverage === 'whole' && hasFigures && sent !== null;
   const atLeast = coverage === 'partial' && mayCostMore(session, id, usage);
@@ -406,7 +421,7 @@ const refusals: ReadonlySet<ModelErrorKind> = new Set([
   'contextOverflow',
 ]);
 
-/** Whether a failed request without usage was refused by its provider, or never got there. */
+/** Whether a failed request that reports no usage was refused by its provider, or never sent. */
 export const costsNothing = ({
   error,
   firstPieceAt,
@@ -493,6 +508,7 @@ export const countToolUsage = (
   const id = spendingId(batchId, callId);
   const { status, ran, usage = null } = outcome;
   const mayCost = usage === null && ran !== 'no' && status !== 'ok' && status !== 'failed';
+  // a call that has ended by itself reports what it spent
   if (!mayCost || !session.unaccounted.includes(id)) return closeId(session, id, usage);
   return findReservation(session, id) === undefined
     ? asLowerBound(closeId(session, id, null))
@@ -504,17 +520,18 @@ const asLowerBound = (session: SessionData): SessionData =>
   changeSession(session, { usage: { ...session.usage, atLeast: true } });
 
 /**
- * The sums of a session as they are told: `atLeast` also while the usage of a call that is over has
- * not come. A hook whose id is open has asked no model, if nothing is reserved for it.
+ * The sums of a session as they are told: `atLeast` also while the usage of work that is over has
+ * not come. A phase of hooks reserves before it asks a model (without a limit $0), and reports what
+ * it asked: an open id without a reservation has cost nothing.
  */
 export const toldUsage = (state: State): UsageTotals => {
   const { session } = state;
-  const current = measuredId(state);
-  const runsCalls = state.name === 'ExecutingTools';
+  const running =
+    state.name === 'ExecutingTools'
+      ? state.calls.filter(isRunning).map(({ judged }) => spendingId(state.batchId, judged.callId))
+      : [measuredId(state)];
   const isMissing = (id: string): boolean =>
-    id !== current &&
-    !(runsCalls && isSpendingId(id)) &&
-    !(isHookId(id) && findReservation(session, id) === undefined);
+    !running.includes(id) && !(isHookId(id) && findReservation(session, id) === undefined);
   const { usage, unaccounted } = session;
   return unaccounted.some(isMissing) ? { ...usage, atLeast: true } : usage;
 };

@@ -1,8 +1,6 @@
 /**
- * The request to the model: its sending, the conversation that it holds, and the money that is set
- * aside for it.
- *
- * The size of a request is only estimated until a provider has counted.
+ * The request to the model. From top to bottom: its sending; what is added to the conversation that
+ * it holds; and the money that is set aside before it is sent.
  */
 
 import type { Action, RequestPurpose } from '../action.js';
@@ -101,7 +99,7 @@ export const retractPartial = (requestId: string, shown: string): readonly Actio
 
 const charactersPerToken = 4;
 
-/** The estimated size after an addition. */
+/** The size after an addition, estimated until a provider has counted. */
 const grownTokens = (session: SessionData, characters: number, tokens = 0): number =>
   session.contextTokens + tokens + Math.ceil(characters / charactersPerToken);
 
@@ -269,7 +267,7 @@ export const worstCaseWithin = (
   return { inputTokens, inputUsd, outputTokens, outputUsd, fits: free - outputUsd >= 0 };
 };
 
-/** Whether what is left pays for the request, or there is no limit any more. */
+/** Whether what is left pays for the request; also if no limit is set, or no price is known. */
 export const isPaid = (state: State, event: NextRequest): boolean => worstCase(state, event).fits;
 
 export const isStaleMeasure = (state: State, event: NextRequest): boolean =>
@@ -277,7 +275,10 @@ export const isStaleMeasure = (state: State, event: NextRequest): boolean =>
 export const ignoreMeasure = <S extends State>(state: S): Stay<S> =>
   ignore(state, 'stale: nobody waits for this request');
 
-/** Sets the worst case aside. The runtime sends the request when it sees the reservation. */
+/**
+ * Sets the worst case aside. The runtime sends the request when it sees the reservation
+ * (`admitRequest` in model-call.ts), with a reply of `outputTokens` at most.
+ */
 export const reserve = <S extends State>(state: S, event: NextRequest): Stay<S> => {
   const { session } = state;
   const { usageId: id, model, bytes } = event;
@@ -357,9 +358,10 @@ export const getAllowance = (
 };
 
 /**
- * Reserves the rest of the limit for a spending call, until its outcome reports its usage. Sessions
- * of earlier versions set no money aside for calls: they have no `measured`, which `changeSession`
- * adds as soon as something is reserved.
+ * Reserves the rest of the limit for a spending call, until its outcome reports its usage. Nothing
+ * is reserved in a session that never measured a request: one of an earlier version, or one whose
+ * first limit was set in the middle of a turn. `changeSession` adds `measured` as soon as something
+ * is reserved.
  */
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const remaining = remainingIn(session).usd;
@@ -373,24 +375,24 @@ export const reserveForCalls = (session: SessionData, ids: readonly string[]): S
 };
 
 /**
- * Counts reservations of an ended process as spent, since no usage of its requests can come any
- * more, and closes their ids, but that of the request `sentId`, which is sent again. The work in
- * `current` is excepted: it runs, and will report its usage.
+ * Reservations of an ended process count as spent, since no usage of its requests can come any
+ * more, and their ids are closed. `sentId`: the request that is sent again, whose id stays open.
+ * `running`: work that goes on and will report.
  */
 export const settleLost = (
   session: SessionData,
-  current: readonly string[],
+  running: readonly string[],
   sentId: string | null = null,
 ): SessionUpdate => {
   const { reserved = [] } = session;
-  const lost = reserved.filter(({ id }) => !current.includes(id));
+  const lost = reserved.filter(({ id }) => !running.includes(id));
   const usd = lost.reduce((sum, one) => sum + one.usd, 0);
   if (lost.length === 0) return { session, actions: [] };
   const isSettled = (id: string): boolean =>
     id !== sentId && lost.some((one) => one.id === id && one.usd > 0);
   const settled = changeSession(session, {
     unaccounted: session.unaccounted.filter((id) => !isSettled(id)),
-    reserved: reserved.filter(({ id }) => current.includes(id)),
+    reserved: reserved.filter(({ id }) => running.includes(id)),
     usage: { ...session.usage, costUsd: session.usage.costUsd + usd },
   });
   if (usd === 0) return { session: settled, actions: [] };
