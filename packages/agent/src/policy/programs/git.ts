@@ -165,7 +165,7 @@ const READING: Subcommands = {
   },
   difftool: {
     risky: '-x -t --tool',
-    runs: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--extcmd'), 'git difftool'),
+    runs: (words) => textsMeaning(optionTexts(words, '-x', '--extcmd'), 'git difftool'),
   },
 };
 
@@ -247,7 +247,7 @@ const WRITING: Subcommands = {
       hasGitOption(words, '-u') ? moveTo(operands, TO_REVISION) : NO_MOVE,
   },
   rebase: {
-    runs: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--exec'), 'git rebase'),
+    runs: (words) => textsMeaning(optionTexts(words, '-x', '--exec'), 'git rebase'),
     moves: readRebase,
   },
   reflog: {
