@@ -28,7 +28,7 @@ const FENCED = `
 /** The same, for a rule that lets a command reach more than the sandbox does. */
 const WIDENED = `
   nobody: x - +|nobody: x [-y]|nobody: [+y]|nobody: $ [-y]|nobody -y: x -y|nobody: x-y a+b [--z=1]
-  ls: --odd|sort: -r [-o] x|npm install: -D x [--odd]|docker: [-D] ps|docker: push [-a]
+  ls: --odd|sort: -r [-o] x|npm install: -D x [--odd]|docker: [-D] ps|docker: push [-a]|printf: -v x|test: -f a
   docker: build -t x -q --tag x --quiet --no-cache --pull --progress=x --platform x --target x [--odd]
   docker: ps -a -q -n -l -s --all --quiet --no-trunc --filter x --format x --last --latest --size [-t]
   docker: logs -f -t -n --follow --timestamps --tail --since --until --details [-q]
@@ -61,7 +61,7 @@ const OPTIONS = `
   chronic||-v -e; chroot|--groups --userspec|--skip-chdir --groups=a|/x; chrt|-T -P -D
   --sched-runtime --sched-period --sched-deadline| -a -b -d -f -i -m -o -p -r -R -v --all-tasks
   --batch --deadline --fifo --idle --max --other --pid --rr --reset-on-fork --verbose|5;
-  dbus-run-session|--config-file --dbus-daemon; doas|-u -C -a|-L -n; env|-u --unset -C --chdir -a
+  dbus-run-session|--config-file --dbus-daemon; doas|-u -C -a|-L -n -s; env|-u --unset -C --chdir -a
   --argv0 -P|- -i -0 -v --ignore-environment --null --debug --block-signal --default-signal
   --ignore-signal=HUP --list-signal-handling A=1;
   fakeroot|-l -s -i -b -f --lib --faked|-u --unknown-is-real;
@@ -75,7 +75,7 @@ const OPTIONS = `
   mise -C d exec|-C --cd -E --env -j --jobs|-q -v -y --quiet --verbose --yes node@20|--;
   nice|-n --adjustment|-5 -n5; nsenter|-t --target -S --setuid -G --setgid -W --wdns|-a -m/f -u/f
   -i/f -n/f -p/f -C/f -U/f -T/f -r/f -w/f -F -Z -muinp --all --mount --uts --ipc --net --pid
-  --cgroup --user --time --root --wd=/d --preserve-credentials --no-fork --follow-context;
+  --cgroup --user --time --root --wd --preserve-credentials --no-fork --follow-context;
   numactl|-m -N -C -i -p -P -w --membind --cpunodebind --physcpubind --interleave --preferred
   --preferred-many --weighted-interleave|-a -b -l --all --balancing --localalloc;
   pkexec|--user|--disable-internal-agent; proxychains, proxychains4|-f|-q; rlwrap||-c -r; runuser

@@ -88,9 +88,9 @@ const BUILTINS = `
   shopt -s $; shopt -s nullglobs; alias ls=rm; alias $; enable -n test; bind x; hash -rp a b;
   hash -p a b; complete -C x y; complete -oF x y; compgen -C x; compgen -aF x; compgen -W x;
   compgen -P x; mapfile -C x a; readarray -tC x a; fc; sg g; newgrp | file: . x; source -- x |
-  @1 'a b': trap a·b INT EXIT | evaluates: let x=1; readarray a[x]; read a[x]; unset a[x];
-  declare -ai x; typeset -n x; readonly PS4=x; getopts ab a[x]; printf -v a[x] x; wait -np a[x];
-  test -v a[x]; test -R a; [ -v a[x] ] | file evaluates: export $; printf $ a[x] |
+  @1 'a b': trap a·b INT EXIT | evaluates: let x=1; local a[x]; readarray a[x]; read a[x];
+  unset a[x]; declare -ai x; typeset -n x; readonly PS4=x; getopts ab a[x]; printf -v a[x] x;
+  wait -np a[x]; test -v a[x]; test -R a; [ -v a[x] ] | file evaluates: export $; printf $ a[x] |
   @2 rm x: jobs -lx rm x; command -p rm x | @6 rm: jobs -n -p -r -s -x rm |
   @1 x-v rm: command x-v rm | @1 cd x: builtin cd x | @5 rm: exec -a x -c -l rm |
   nothing: set a-b -k; mapfile x-C; hash x-p; printf x-v a[x]; jobs x-x | ?: set -k-e |
@@ -108,15 +108,16 @@ const USERS = `
   @2 'ls': su -c ls me you | @1 me --user=x: runuser me --user=x`;
 
 const RUNNERS = `
-  sh: watch; watch -n | sh @1 'ls': watch ls | sh @4 'ls': watch -n 1 -d ls | sh @2 'ls -l': watch -- ls -l |
-  ? sh: watch ls -- $ | ? +2: watch -Z ls | @4 rm x: ip netns exec n rm x; ip n e n rm x;
-  ip -all netns exec rm x; mise x node@20 -- rm x | @4 rm: ip v ex n rm; ip -a netns exec rm |
-  nothing: ip vrf exec n; ip netns list exec n; ip addr exec n rm; tmux ls; docker ps;
-  docker runs i sh; nix build x; entr; entr -r; at -l; at -V; mise run x; direnv allow x |
-  @4 rm -all: ip netns exec n rm -all | @5 rm: ip - netns exec n rm | @2 +2: tmux new -d a b |
-  @2 +2 'a b': tmux new -d a·b | @4 +4 sh -c x: tmux -L x new -d sh -c x | @3 +3: tmux $ new x |
-  @1 +1: screen -dm rm x | @1 +1 zsh: screen -dm rm·x zsh | +2: docker run -it i a·b;
-  docker run i push | +4 /bin/mksh -c x: docker --context x exec c /bin/mksh -c x |
+  sh: watch; watch -n | sh @1 'ls': watch ls | sh @4 'ls': watch -n 1 -d ls |
+  sh @2 'ls -l': watch -- ls -l | ? sh: watch ls -- $ | ? +2: watch -Z ls |
+  @4 rm x: ip netns exec n rm x; ip n e n rm x; ip -all netns exec rm x; mise x node@20 -- rm x |
+  @4 rm: ip v ex n rm; ip -a netns exec rm | nothing: ip vrf exec n; ip netns list exec n;
+  ip addr exec n rm; tmux ls; docker ps; docker runs i sh; nix build x; entr; entr -r; at -l;
+  at -V; mise run x; direnv allow x | @4 rm -all: ip netns exec n rm -all |
+  @5 rm: ip - netns exec n rm | @2 +2: tmux new -d a b | @2 +2 'a b': tmux new -d a·b |
+  @4 +4 sh -c x: tmux -L x new -d sh -c x | @3 +3: tmux $ new x | @1 +1: screen -dm rm x |
+  @1 +1 zsh: screen -dm rm·x zsh | +2: docker run -it i a·b; docker run i push |
+  +4 /bin/mksh -c x: docker --context x exec c /bin/mksh -c x |
   +2 dash x: podman create i dash x | +2 zsh x: nerdctl run i zsh x |
   +2 ksh x: kubectl exec p -- ksh x | +2 ash x: docker-compose run i ash x | ?: nix-shell -p jq;
   nix shell x; nix develop; at now; batch; expect; expect $; expect -dc x; expect -i; parallel x |
@@ -160,7 +161,7 @@ const ALONE = `
   ?: chroot /x; fakeroot; firejail --quiet; linux64; nsenter -t 1; pkexec --user me; unshare -r;
   doas -s; sudo -s; sudo -i; sudo --shell; sudo -u me --login; systemd-run -qS;
   systemd-run --shell | nothing: doas -u me; sudo -u me; sudo -s --help; sudo -s --version;
-  systemd-run -q; nohup | @1 $ -s: sudo $ -s | ?: sudo -u $ -s`;
+  systemd-run -q; nohup | @1 $ -s: sudo $ -s | ?: sudo -u $ -s; mise exec`;
 
 for (const [subject, table] of Object.entries({ SHELLS, BUILTINS, USERS, RUNNERS, INPUTS, ALONE }))
   test(`what commands run beside themselves is known: ${subject.toLowerCase()}`, () =>
