@@ -384,12 +384,14 @@ export const createGrant = (
 const NEVER = wordSet(
   `bash sh dash zsh ksh fish csh tcsh ash busybox env sudo doas su pkexec runuser setsid nohup nice ionice time timeout stdbuf
   xargs parallel watch find fd exec eval command builtin source . trap script expect unshare chroot nsenter bwrap flock strace gdb ltrace
-  python python2 python3 pypy pypy3 node nodejs deno bun tsx ts-node ruby perl php lua luajit awk gawk mawk nawk sed ed ex vi vim nvim emacs
-  R Rscript julia osascript java groovy scala kotlin ghc runghc swift tclsh wish
-  npx pnpx bunx uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http https aria2c openssl
-  rm rmdir shred dd truncate mkfs mount umount chmod chown chgrp kill killall pkill mv cp ln tee install tar unzip
-  docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make ninja cmake gradle`,
+  nodejs deno bun tsx ts-node luajit awk gawk mawk nawk sed ed ex vi vim nvim emacs R Rscript julia osascript groovy scala kotlin
+  ghc runghc swift tclsh wish npx pnpx bunx uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http
+  https aria2c openssl rm rmdir shred dd truncate mkfs mount umount chmod chown chgrp kill killall pkill mv cp ln tee install tar
+  unzip docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make ninja cmake gradle`,
 );
+
+/** The same, whatever version the name ends with: `python3.12`. */
+const INTERPRETER = /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/;
 
 /** Programs with subcommands: a prefix must include the subcommand. */
 const WITH_COMMANDS = wordSet(
@@ -412,8 +414,7 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
   const name = programName(program);
-  if (NEVER.has(name) || /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/.test(name))
-    return null;
+  if (NEVER.has(name) || INTERPRETER.test(name)) return null;
   if (!WITH_COMMANDS.has(name)) {
     return typeof first === 'string' && SUBCOMMAND.test(first) ? [program, first] : [program];
   }
