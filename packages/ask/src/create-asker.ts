@@ -13,7 +13,7 @@ import {
   highestInputPrice,
   OUTPUT_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
-} from '@pawl/agent/machine/moves/budget';
+} from '@pawl/agent/machine/moves/request';
 import { type Effort, isLimited } from '@pawl/agent/machine/settings';
 import { attempt, reportThrough } from '@pawl/agent/platform/attempt';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';

@@ -11,13 +11,13 @@
 
 import { createHash } from 'node:crypto';
 import path from 'node:path';
+import { costsNothing } from '@pawl/agent/machine/moves/budget';
 import {
-  costsNothing,
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
   worstCaseWithin,
-} from '@pawl/agent/machine/moves/budget';
+} from '@pawl/agent/machine/moves/request';
 import { type Prices, totalTokens } from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { readRegular, writePrivate } from '@pawl/agent/platform/files';

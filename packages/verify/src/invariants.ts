@@ -14,16 +14,17 @@ import { type Conversation, conversationLength } from '@pawl/agent/machine/conve
 import type { Event, On, StopReason } from '@pawl/agent/machine/event';
 import type { Message, UserMessage } from '@pawl/agent/machine/message';
 import { isAsked, isEnded, isRunning, isWaiting } from '@pawl/agent/machine/moves/batch-calls';
-import {
-  findReservation,
-  hasSessionLimit,
-  reservedUsd,
-  sessionLimit,
-  settledUsage,
-} from '@pawl/agent/machine/moves/budget';
+import { hasSessionLimit, sessionLimit, settledUsage } from '@pawl/agent/machine/moves/budget';
 import { spendingIds, startingIds } from '@pawl/agent/machine/moves/tool-batch';
 import { isReached, type Usage } from '@pawl/agent/machine/settings';
-import type { In, SessionData, State, WaitReason } from '@pawl/agent/machine/state';
+import {
+  findReservation,
+  type In,
+  reservedUsd,
+  type SessionData,
+  type State,
+  type WaitReason,
+} from '@pawl/agent/machine/state';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 
 type AgentStep = Step<State, Action>;

@@ -80,7 +80,7 @@ const foundByWalks: readonly Fault[] = [
     'cancelTimer(call.graceTimerId))];',
   ]),
   walks('a request is not sent', 'table.ts', [
-    `      rest: sendCall,
+    `      rest: request.sendCall,
 `,
     '',
   ]),
@@ -109,8 +109,8 @@ const foundByExplorer: readonly Fault[] = [
   ]),
   explorer('budget')('a retry is sent although the session may not spend', 'table.ts', [
     `      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],
-      rest: sendCall,`,
-    '      rest: sendCall,',
+      rest: request.sendCall,`,
+    '      rest: request.sendCall,',
   ]),
   explorer('tools that spend')('two calls are handed the same budget', 'moves/tool-batch.ts', [
     `  if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;
@@ -125,13 +125,13 @@ const foundByExplorer: readonly Fault[] = [
     'boolean => !event.proceed;',
     "boolean => event.hookId === '';",
   ]),
-  explorer('reserves')('money that is set aside counts as free', 'moves/budget.ts', [
+  explorer('reserves')('money that is set aside counts as free', 'moves/request.ts', [
     'limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session);',
     'limit * (1 - ROUNDING) - session.usage.costUsd;',
   ]),
   explorer('reserves of tools', 1500)(
     'the second request of a hook takes the place of the first',
-    'moves/budget.ts',
+    'moves/request.ts',
     ['usd: (before?.usd ?? 0) + inputUsd + outputUsd,', 'usd: inputUsd + outputUsd,'],
   ),
   explorer('fallback')('a wrong key leads to another model', 'moves/retry.ts', [
@@ -215,7 +215,7 @@ const foundBySimulator: readonly Fault[] = [
   ),
   simulator(
     'a clock that was set back makes a time limit longer after a resume',
-    'machine/moves/budget.ts',
+    'machine/state.ts',
     [
       'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
       'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',

@@ -1,8 +1,12 @@
 import type { Action } from '../../../packages/agent/src/machine/action.js';
 import { messagesOf } from '../../../packages/agent/src/machine/conversation.js';
 import type { Message } from '../../../packages/agent/src/machine/message.js';
-import { reservedUsd } from '../../../packages/agent/src/machine/moves/budget.js';
-import type { SessionData, State, WaitReason } from '../../../packages/agent/src/machine/state.js';
+import {
+  reservedUsd,
+  type SessionData,
+  type State,
+  type WaitReason,
+} from '../../../packages/agent/src/machine/state.js';
 import type { Edge } from '../../../packages/machine/src/kernel/table.js';
 
 /** How a trace shows what the machine did: in words, and leaving nothing of an action out but the inside of its calls. */

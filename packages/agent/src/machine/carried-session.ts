@@ -61,12 +61,12 @@ import {
   refusedText,
   truncatedText,
 } from './moves/batch-calls.js';
-import { addUsage, noStreaks, spendingId, timerFrom } from './moves/budget.js';
+import { addUsage, noStreaks, spendingId } from './moves/budget.js';
 import { newCallingLlm } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
 import { nothingSpent, type Usage, type UsageCoverage } from './settings.js';
 import { jsonObjectShape } from './shapes.js';
-import { changeSession, type SessionData, type State } from './state.js';
+import { changeSession, type SessionData, type State, timerFrom } from './state.js';
 
 /** The result of a call that was waiting when nobody knows why it never ran. */
 const MISSING = 'not run: the journal does not say why';

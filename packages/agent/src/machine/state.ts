@@ -523,3 +523,63 @@ const idWords: Readonly<Record<keyof Counters, string>> = {
   input: 'input',
   turn: 'turn',
 };
+
+// ---- Dollars that are set aside ----
+
+/** The sum, except for these ids. */
+export const reservedUsd = (session: SessionData, except: readonly string[] = []): number =>
+  withoutReservations(session, except).reduce((sum, { usd }) => sum + usd, 0);
+
+export const findReservation = (
+  { reserved = [] }: SessionData,
+  id: string,
+): Reservation | undefined => reserved.find((one) => one.id === id);
+
+export const withoutReservations = (
+  { reserved = [] }: SessionData,
+  ids: readonly string[],
+): readonly Reservation[] => reserved.filter(({ id }) => !ids.includes(id));
+
+/** The usage id of the state's work, if its requests are measured; else null. */
+export const measuredId = (state: State): string | null => {
+  switch (state.name) {
+    case 'CallingLlm':
+      return state.requestId;
+    case 'Compacting':
+      return state.compactionId;
+    case 'PostToolsHook':
+      return state.hookId;
+    default:
+      return null;
+  }
+};
+
+/*
+ * ---- Timers ----
+ *
+ * The computer's clock may jump, so a timer counts only its delay. Times of events estimate how
+ * much of the delay is over, clamped to the delay.
+ */
+
+export const clamp = (value: number, most: number): number => Math.min(Math.max(value, 0), most);
+
+/** The action that schedules a timer. */
+export const schedule = ({ timerId, dueAt, delayMs }: Timer): Action => ({
+  type: 'ScheduleTimer',
+  timerId,
+  dueAt,
+  delayMs,
+});
+
+export const timerFrom = (timerId: string, at: number, delayMs: number): Timer => ({
+  timerId,
+  dueAt: at + delayMs,
+  delayMs,
+});
+
+/** The rest of a timer. After a resume, the time since `stoppedAt` does not count. */
+export const remainingTimer = (
+  { timerId, dueAt, delayMs }: Timer,
+  at: number,
+  stoppedAt = at,
+): Timer => timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));

@@ -19,7 +19,7 @@ import * as budget from './moves/budget.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
 import * as reply from './moves/reply.js';
-import { sendCall } from './moves/request.js';
+import * as request from './moves/request.js';
 import * as retry from './moves/retry.js';
 import * as rewind from './moves/rewind.js';
 import * as session from './moves/shutdown-and-resume.js';
@@ -44,8 +44,8 @@ const STALE_HOOK = late('stale: it belongs to an old hook');
 const STALE = { stay: budget.countStale };
 const EDIT = { stay: turn.editQueue };
 const RAISE = { stay: budget.raiseLimit };
-const OTHER_REQUEST = { when: budget.isStaleMeasure, stay: budget.ignoreMeasure };
-const PAID = { when: budget.isPaid, stay: budget.reserve };
+const OTHER_REQUEST = { when: request.isStaleMeasure, stay: request.ignoreMeasure };
+const PAID = { when: request.isPaid, stay: request.reserve };
 /** From before the session was opened last. */
 const OLD_EPOCH = { when: session.isOldEpoch, stay: session.ignoreEpoch };
 
@@ -161,7 +161,7 @@ export const table: AgentTable = {
       alwaysOnEntry: [
         { when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall },
       ],
-      rest: sendCall,
+      rest: request.sendCall,
       on: {
         ...turnRuns,
         ...noTools,
@@ -222,7 +222,7 @@ export const table: AgentTable = {
           { when: reply.isStaleReply, stay: reply.ignoreOldReply },
           { to: 'Cancelled', then: stop.stopForPolicy },
         ],
-        RequestMeasured: [OTHER_REQUEST, PAID, { to: 'BudgetExceeded', then: budget.stopUnpaid }],
+        RequestMeasured: [OTHER_REQUEST, PAID, { to: 'BudgetExceeded', then: request.stopUnpaid }],
         TimerFired: [
           { when: stop.isOtherTimer, stay: stop.ignoreTimer },
           { when: isStopping, stay: stop.ignoreSecondLimit },
@@ -366,7 +366,7 @@ export const table: AgentTable = {
           { when: hooks.isStaleHook, stay: hooks.ignorePrepared },
           { stay: hooks.recordPrepared },
         ],
-        RequestMeasured: [OTHER_REQUEST, PAID, { stay: budget.refuseSideRequest }],
+        RequestMeasured: [OTHER_REQUEST, PAID, { stay: request.refuseSideRequest }],
         HookCompleted: [
           { when: hooks.isStaleHook, stay: budget.countStale },
           { when: hooks.vetoed, to: 'Cancelled', then: hooks.stopForVeto },
@@ -404,7 +404,7 @@ export const table: AgentTable = {
     CheckingBudget: {
       entry: budget.countRound,
       always: [
-        { when: budget.mayFinish, to: 'GatheringAdditionalMessages', then: budget.askToFinish },
+        { when: budget.mayFinish, to: 'GatheringAdditionalMessages', then: request.askToFinish },
         { when: budget.limitReached, to: 'BudgetExceeded', then: budget.exceedBudget },
         { to: 'GatheringAdditionalMessages', then: budget.warnOfBudget },
       ],
@@ -463,7 +463,7 @@ export const table: AgentTable = {
           },
           { to: 'Failed', then: compaction.failCompaction },
         ],
-        RequestMeasured: [OTHER_REQUEST, PAID, { to: 'BudgetExceeded', then: budget.stopUnpaid }],
+        RequestMeasured: [OTHER_REQUEST, PAID, { to: 'BudgetExceeded', then: request.stopUnpaid }],
         Resumed: [OLD_EPOCH, { to: 'Compacting', then: session.compactSame }],
       },
     },
@@ -515,7 +515,7 @@ export const table: AgentTable = {
     ShutdownRequested: { to: 'ShuttingDown', then: session.shutDown },
     SettingsChanged: { stay: session.changeSettings },
     UsageReported: { stay: budget.countReported },
-    RequestMeasured: { stay: budget.ignoreMeasure },
+    RequestMeasured: { stay: request.ignoreMeasure },
     UserHooksRan: { stay: hooks.hearHooks },
     CheckpointTaken: { stay: rewind.noteCheckpoint },
     RewindRequested: { stay: rewind.ignoreRewind },

@@ -4,7 +4,7 @@
  * request; a refusal that teaches nothing new is final.
  */
 
-import { OUTPUT_TOKENS_MIN } from '../machine/moves/budget.js';
+import { OUTPUT_TOKENS_MIN } from '../machine/moves/request.js';
 import { isObject, type Loose } from '../platform/untrusted-input.js';
 import type { ModelFacts, ModelRequest } from '../ports/model.js';
 import type { Refusal } from './errors.js';

@@ -68,10 +68,13 @@ export type ParsedCommand = {
   readonly readsFrom?: readonly string[];
   /**
    * For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to
-   * file names.
+   * file names, or names files by `$PWD` or a variable whose value stands in the text.
    */
   readonly patterns?: readonly (string | null)[];
-  /** Real absolute path of the program; null for a builtin, a function or a missing program. */
+  /**
+   * Absolute path at which the program is found, the real one if a symlink leads into the
+   * workspace; null for a builtin, a function or a missing program.
+   */
   readonly program: string | null;
   /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
   readonly runs?: Count;

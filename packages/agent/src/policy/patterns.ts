@@ -163,21 +163,27 @@ export const allowsMcpTool = (pattern: string, tool: McpToolName): boolean =>
 
 /** Patterns that one with braces may stand for. */
 const PATTERNS_MAX = 64;
+/** Braces with a comma and without others in them. What a backslash escapes is text. */
+const BRACES = /^((?:[^\\]|\\.)*)\{((?:[^\\{},]|\\.)*,(?:[^\\{}]|\\.)*)\}(.*)$/s;
 
-/** Expands `{a,b}`, also in other braces; null if there are too many combinations. */
+/** Expands `{a,b}`, also in other braces, as a shell does; null if there are too many. */
 export const expandBraces = (pattern: string): readonly string[] | null => {
   const open = [pattern];
   const done: string[] = [];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const group = /^(.*)\{([^{},]*,[^{}]*)\}(.*)$/s.exec(next);
-    if (group === null) done.push(next);
-    else
-      for (const choice of (group[2] ?? '').split(','))
-        open.push(`${group[1]}${choice}${group[3]}`);
+    const [, before = '', choices, after = ''] = BRACES.exec(next) ?? [];
+    if (choices === undefined) done.push(next);
+    else for (const choice of choices.split(/(?<!\\),/)) open.push(before + choice + after);
     if (open.length + done.length > PATTERNS_MAX) return null;
   }
   return done;
 };
+
+/** A pattern that means the text itself. */
+export const addEscapes = (text: string): string => text.replace(/[\\*?[\]{},]/g, '\\$&');
+
+/** A pattern without its escapes. */
+export const removeEscapes = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
 /**
  * Whether a name matches a segment with `*` and `?`, or with expressions for one character each.

@@ -24,7 +24,7 @@ import type {
   UserMessage,
   UserText,
 } from '../machine/message.js';
-import { OUTPUT_TOKENS_MIN } from '../machine/moves/budget.js';
+import { OUTPUT_TOKENS_MIN } from '../machine/moves/request.js';
 import {
   noUsage,
   type Settings,

@@ -16,14 +16,12 @@ import {
 } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Message } from '../machine/message.js';
+import { costsNothing } from '../machine/moves/budget.js';
 import {
-  costsNothing,
-  findReservation,
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
-  measuredId,
   OUTPUT_TOKENS_MIN,
-} from '../machine/moves/budget.js';
+} from '../machine/moves/request.js';
 import {
   noUsage,
   type Prices,
@@ -31,7 +29,7 @@ import {
   type Usage,
   type UsageCoverage,
 } from '../machine/settings.js';
-import type { SessionData, State } from '../machine/state.js';
+import { findReservation, measuredId, type SessionData, type State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, createJoiner } from '../platform/clock.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';

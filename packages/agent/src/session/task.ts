@@ -7,7 +7,7 @@
 
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
-import { reservedUsd, toldUsage } from '../machine/moves/budget.js';
+import { toldUsage } from '../machine/moves/budget.js';
 import {
   asUsage,
   type Limit,
@@ -16,7 +16,7 @@ import {
   type Settings,
   type Usage,
 } from '../machine/settings.js';
-import type { State } from '../machine/state.js';
+import { reservedUsd, type State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import { callTitle } from '../policy/judged-call.js';

@@ -5,9 +5,9 @@ import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { countCases, SEED } from '../../../../test/tier.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { initialState, step } from '../../src/machine/machine.js';
-import { findReservation, getAllowance, measuredId } from '../../src/machine/moves/budget.js';
+import { getAllowance } from '../../src/machine/moves/request.js';
 import type { Prices, Usage } from '../../src/machine/settings.js';
-import type { State } from '../../src/machine/state.js';
+import { findReservation, measuredId, type State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
 // 20,000 random events here; PAWL_COUNT=1000000 for more, PAWL_SEED repeats.

@@ -17,25 +17,25 @@ import {
   countStale,
   countToolUsage,
   countUsage,
-  getAllowance,
   hasMoneyLimit,
-  isPaid,
-  measuredId,
   rearm,
-  remainingIn,
-  reserve,
-  reservedUsd,
-  reserveForCalls,
   setLimit,
   settledUsage,
-  settleLost,
   spentText,
   stopBeforeCall,
-  stopUnpaid,
   surplusWarnings,
   toldUsage,
-  worstCaseWithin,
 } from '../../src/machine/moves/budget.js';
+import {
+  getAllowance,
+  isPaid,
+  remainingIn,
+  reserve,
+  reserveForCalls,
+  settleLost,
+  stopUnpaid,
+  worstCaseWithin,
+} from '../../src/machine/moves/request.js';
 import {
   type Dimension,
   type Limits,
@@ -50,8 +50,10 @@ import {
   type In,
   isIgnored,
   knownCostUsd,
+  measuredId,
   NOTHING_COUNTED,
   type RestingState,
+  reservedUsd,
   type SessionData,
   type State,
 } from '../../src/machine/state.js';
@@ -419,6 +421,9 @@ test('a provider is told of that charges more than a request could cost, once', 
     { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] },
   );
   assert.deepEqual(surplusWarnings(unlimited, 'req-1', { ...call, costUsd: 9 }), []);
+  const free = session({ usd: 1 }, { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] });
+  const [warning] = surplusWarnings(free, 'req-1', { ...call, costUsd: 0.02 });
+  assert.match(JSON.stringify(warning), /charged \$0\.0200 for a request that counted as free/);
   const closed = changeSession(spending(), { unaccounted: [] });
   assert.deepEqual(surplusWarnings(closed, 'req-1', { ...call, costUsd: 9 }), []);
 });
@@ -615,7 +620,7 @@ test('a lost request that could cost nothing is settled without a word', () => {
   assert.equal(lost.session.usage.costUsd, 0.5);
   assert.match(
     JSON.stringify(lost.actions),
-    /the cost of 2 requests is unknown: \$0\.5000, the most/,
+    /of the ended process have cost is unknown: \$0\.5000, the most/,
   );
 });
 

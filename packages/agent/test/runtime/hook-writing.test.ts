@@ -13,8 +13,9 @@ import {
   testModel,
   tool,
 } from '../../../../test/kit/runtime/stage.js';
-import { reservedUsd, toldUsage } from '../../src/machine/moves/budget.js';
+import { toldUsage } from '../../src/machine/moves/budget.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
+import { reservedUsd } from '../../src/machine/state.js';
 import type { Hooks } from '../../src/ports/hooks.js';
 import type { TokenUsage } from '../../src/ports/model.js';
 import type { ToolOutcome } from '../../src/ports/tool.js';

@@ -8,7 +8,8 @@
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
-import { remainingIn, reservedUsd, toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { remainingIn } from '@pawl/agent/machine/moves/request';
 import {
   type Dimension,
   type Effort,
@@ -19,7 +20,7 @@ import {
   type Prices,
   readLimit,
 } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
+import { knownCostUsd, reservedUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { firstCharacters, plural } from '@pawl/agent/platform/text';
 import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';

@@ -14,16 +14,17 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event, ModelError } from '@pawl/agent/machine/event';
 import { isRunning } from '@pawl/agent/machine/moves/batch-calls';
-import {
-  findReservation,
-  getAllowance,
-  isSpendingId,
-  measuredId,
-  spendingId,
-} from '@pawl/agent/machine/moves/budget';
+import { isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
+import { getAllowance } from '@pawl/agent/machine/moves/request';
 import { isSpending, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import type { Limits, Usage } from '@pawl/agent/machine/settings';
-import type { In, SessionData, State } from '@pawl/agent/machine/state';
+import {
+  findReservation,
+  type In,
+  measuredId,
+  type SessionData,
+  type State,
+} from '@pawl/agent/machine/state';
 import type { Step } from '@pawl/machine/kernel/table';
 import { brokenRule, usageIn } from '../invariants.js';
 import {

@@ -8,7 +8,7 @@ import { holdsResults } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import { isEnded } from '@pawl/agent/machine/moves/batch-calls';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
-import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
+import { hasSessionLimit, isSpendingId } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
 import { spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import {
@@ -18,7 +18,13 @@ import {
   type Settings,
   totalTokens,
 } from '@pawl/agent/machine/settings';
-import { type In, type SessionData, type State, turnRuns } from '@pawl/agent/machine/state';
+import {
+  type In,
+  remainingTimer,
+  type SessionData,
+  type State,
+  turnRuns,
+} from '@pawl/agent/machine/state';
 import type { Grant } from '@pawl/agent/policy/rules';
 import { chargesKey } from './charges.js';
 import type { Configuration } from './configuration.js';

@@ -27,6 +27,8 @@ import {
   nextId,
   type SessionData,
   type SessionUpdate,
+  schedule,
+  timerFrom,
 } from '../state.js';
 import {
   type CallReference,
@@ -51,7 +53,7 @@ import {
   unknownText,
   withdrawApprovals,
 } from './batch-calls.js';
-import { countStreaks, countToolUsage, schedule, timerFrom } from './budget.js';
+import { countStreaks, countToolUsage } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
 import {

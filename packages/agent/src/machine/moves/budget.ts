@@ -2,14 +2,13 @@
  * Limits, and the usage (tokens and dollars) that counts towards them.
  *
  * From top to bottom: the limits of session and turn; streaks of equal batches, which three limits
- * count; usage, which counts once per id, and whether its sum of dollars is exact; the reservation,
- * dollars set aside before a request whose price is known only afterwards; and the time limit with
- * its timers. A limit in dollars holds although usage comes late, because the worst case is
- * reserved first.
+ * count; usage, which counts once per id, and whether its sum of dollars is exact; and the clock of
+ * a turn, for its limit of time. A limit in dollars holds although usage comes late, because the
+ * worst case of a request is set aside before it is sent (request.ts).
  *
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
  * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
- * called open, until its usage has been counted.
+ * called open, until its usage is counted or can't come any more.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`, or `ignore(state, why)`. `rest` in the table is the move with which a
@@ -25,10 +24,7 @@ import {
   joinEstimated,
   type Limit,
   type Limits,
-  type Prices,
-  type Remaining,
   readLimit,
-  remainingLimit,
   totalTokens,
   type Usage,
   type UsageCoverage,
@@ -37,21 +33,25 @@ import {
 import {
   changeSession,
   changeTurn,
+  clamp,
+  findReservation,
   go,
   type In,
   ignore,
   type MoveTo,
+  measuredId,
   nextId,
-  type Reservation,
+  remainingTimer,
   type SessionData,
   type SessionUpdate,
   type State,
   type Stay,
-  type Timer,
+  schedule,
+  timerFrom,
   turnRuns,
+  withoutReservations,
   withSession,
 } from '../state.js';
-import { appendTexts } from './request.js';
 
 // ---- Limits ----
 
@@ -68,6 +68,7 @@ const checkedDimensions = [
   'errors',
   'sameResults',
 ] as const satisfies readonly Dimension[];
+type CheckedDimension = (typeof checkedDimensions)[number];
 const dimensions: readonly Dimension[] = [...checkedDimensions, 'time'];
 /** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
@@ -97,11 +98,18 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
   }
 };
 
-/** The first of these counted limits that is reached, or null. Counts need no time: 0. */
-const findReached = <D extends Dimension>(session: SessionData, counted: readonly D[]): D | null =>
-  counted.find((dimension) =>
+/** The first of these limits that is reached, or null. None of them needs the time: it is 0. */
+const findReached = <D extends CheckedDimension>(
+  session: SessionData,
+  among: readonly D[],
+): D | null =>
+  among.find((dimension) =>
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
   ) ?? null;
+
+/** The limit that is reached after a round, or null. */
+export const reachedLimit = (session: SessionData): CheckedDimension | null =>
+  findReached(session, checkedDimensions);
 
 /**
  * The first session limit that is reached (dollars, tokens), or null. A new turn does not reset
@@ -128,31 +136,8 @@ export const stopBeforeCall = ({
   // The guard has checked that a limit is reached: the default only satisfies the type.
   go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
 
-/** What is left of the session's limits. */
-export const remainingIn = (
-  session: SessionData,
-): { readonly usd: Remaining; readonly tokens: Remaining } => {
-  const { settings, usage } = session;
-  const { limits } = settings;
-  return {
-    usd: remainingLimit(limits.usd, usage.costUsd + reservedUsd(session)),
-    tokens: remainingLimit(limits.tokens, totalTokens(usage)),
-  };
-};
-
-/** What a spending call may spend: its reservation, or without one all that remains. */
-export const getAllowance = (
-  session: SessionData,
-  id: string,
-): { readonly usd: Remaining; readonly tokens: Remaining } => {
-  const remaining = remainingIn(session);
-  const reservation = findReservation(session, id);
-  if (reservation === undefined) return remaining;
-  return { ...remaining, usd: { type: 'left', amount: reservation.usd } };
-};
-
 /** Formats a number. Only dollars have their unit. */
-const formatNumber = (dimension: Dimension, value: number): string => {
+export const formatNumber = (dimension: Dimension, value: number): string => {
   if (dimension === 'usd') return `$${value.toFixed(value < 1 ? 4 : 2)}`;
   return String(dimension === 'time' ? Math.round(value / 1_000) : value);
 };
@@ -168,7 +153,7 @@ const units: Readonly<Record<Dimension, readonly [one: string, many: string]>> =
   sameResults: [' batch with the same results', ' batches with the same results'],
 };
 
-const formatLimit = (dimension: Dimension, value: Limit): string => {
+export const formatLimit = (dimension: Dimension, value: Limit): string => {
   if (value === 'unlimited') return 'no limit';
   const [one, many] = units[dimension];
   return `${formatNumber(dimension, value)}${value === 1 ? one : many}`;
@@ -220,12 +205,12 @@ export const countRound = (state: In<'CheckingBudget'>): MoveTo<'CheckingBudget'
 };
 
 export const limitReached = (state: In<'CheckingBudget'>): boolean =>
-  findReached(state.session, checkedDimensions) !== null;
+  reachedLimit(state.session) !== null;
 
 /** Whether the model may be asked for its answer, in one more request without tools. */
 export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   const { settings, turn } = state.session;
-  const dimension = findReached(state.session, checkedDimensions);
+  const dimension = reachedLimit(state.session);
   return (
     settings.atLimit === 'finish' &&
     turn.finishing === 'no' &&
@@ -233,25 +218,8 @@ export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   );
 };
 
-export const askToFinish = (
-  state: In<'CheckingBudget'>,
-  event: Event,
-): MoveTo<'GatheringAdditionalMessages'> => {
-  const { session } = state;
-  const dimension = findReached(session, checkedDimensions) ?? 'rounds';
-  const spent = spentText(session, dimension, event.at);
-  const noted = appendTexts(session, 'note', [
-    `[${spent}: no tool runs any more. Give your final answer now.]`,
-  ]);
-  const finishing = changeTurn(noted, { finishing: dimension });
-  return go(
-    { name: 'GatheringAdditionalMessages', session: finishing },
-    { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
-  );
-};
-
 export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceeded'> => {
-  const dimension = findReached(state.session, checkedDimensions) ?? 'usd';
+  const dimension = reachedLimit(state.session) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
@@ -374,7 +342,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   cacheWriteTokens: total.cacheWriteTokens + usage.cacheWriteTokens,
   costUsd: total.costUsd + (usage.costUsd ?? 0),
   unpriced: total.unpriced + (usage.unpriced ?? 0) + (usage.costUsd === null ? 1 : 0),
-  ...((total.estimated ?? usage.estimated) ? joinEstimated(total, usage) : {}),
+  ...joinEstimated(total, usage),
   ...(total.atLeast || usage.atLeast ? { atLeast: true } : {}),
 });
 
@@ -414,15 +382,16 @@ export const countUsage = (
   coverage: UsageCoverage = 'whole',
 ): SessionData => {
   if (usage === null || !session.unaccounted.includes(id)) return session;
-  const counted = settledUsage(session, id, usage, coverage);
+  const settled = settledUsage(session, id, usage, coverage);
   const sent = findReservation(session, id)?.sent ?? null;
-  const isCounted = usage.costUsd !== null && totalTokens(usage) > 0;
-  const isKnown = coverage === 'whole' && isCounted && sent !== null;
+  // a server that knows no price may not count tokens rightly, either
+  const hasFigures = usage.costUsd !== null && totalTokens(usage) > 0;
+  const isKnown = coverage === 'whole' && hasFigures && sent !== null;
   const atLeast = coverage === 'partial' && mayCostMore(session, id, usage);
   return changeSession(session, {
     unaccounted: session.unaccounted.filter((open) => open !== id),
     reserved: withoutReservations(session, [id]),
-    usage: addUsage(session.usage, atLeast ? { ...counted, atLeast } : counted),
+    usage: addUsage(session.usage, atLeast ? { ...settled, atLeast } : settled),
     ...(isKnown ? { measured: { ...sent, tokens: totalTokens(usage) } } : {}),
   });
 };
@@ -493,10 +462,12 @@ export const surplusWarnings = (
   // without a limit nothing was set aside, so nothing was foreseen
   if (reservation.usd === 0 && session.settings.limits.usd === 'unlimited') return [];
   if (!session.unaccounted.includes(id)) return [];
-  const most = formatNumber('usd', reservation.usd);
-  const text =
-    `the provider charged ${formatNumber('usd', usd)} for a request that could cost ${most} at ` +
-    'most: its reply or its prices are larger than it was told';
+  const foreseen =
+    reservation.usd === 0
+      ? 'that counted as free: set the prices of its model'
+      : `that could cost ${formatNumber('usd', reservation.usd)} at most: its reply or its prices ` +
+        'are larger than it was told';
+  const text = `the provider charged ${formatNumber('usd', usd)} for a request ${foreseen}`;
   return [{ type: 'DisplayWarning', kind: 'usage', text }];
 };
 
@@ -628,243 +599,6 @@ export const silentText = (model: string): string =>
   'length of its requests and replies, and under a limit in dollars each request counts as the ' +
   'most that it can cost';
 
-// ---- Money is set aside before a request is sent (rules.md#reserve-before-request) ----
-
-/*
- * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
- * written to the cache, and the reply is as long as it may be. What the model counted of the
- * same conversation replaces its bytes.
- *
- * "Measured" has two meanings: RequestMeasured tells the size of the next request, before it is
- * sent; `session.measured` is the last request whose tokens the model has counted.
- *
- * `changeSession` adds `measured` as soon as something is reserved, so a session without it has
- * never set money aside: those of earlier versions do not.
- */
-
-/** More than any provider counts for a picture. */
-export const IMAGE_TOKENS_MAX = 6_000;
-/** What a provider adds to a request by itself, such as its instructions about tools. */
-export const HIDDEN_TOKENS_MAX = 1_000;
-/** No tokenizer makes fewer tokens of a text: a smaller count is not believed. */
-const BYTES_PER_TOKEN_MAX = 8;
-/** The largest output under a limit in dollars: what a lost request costs stays bearable. */
-export const OUTPUT_TOKENS_MAX = 32_000;
-/** A reply that may not be that long is not worth its request. */
-export const OUTPUT_TOKENS_MIN = 1_024;
-const MILLION = 1_000_000;
-/** Sums of prices are not exact: this share of a limit stays free. */
-const ROUNDING = 1e-9;
-
-/** The dollars that are set aside, except for these ids. */
-export const reservedUsd = (session: SessionData, except: readonly string[] = []): number =>
-  withoutReservations(session, except).reduce((sum, { usd }) => sum + usd, 0);
-
-export const findReservation = (
-  { reserved = [] }: SessionData,
-  id: string,
-): Reservation | undefined => reserved.find((one) => one.id === id);
-
-export const withoutReservations = (
-  { reserved = [] }: SessionData,
-  ids: readonly string[],
-): readonly Reservation[] => reserved.filter(({ id }) => !ids.includes(id));
-
-/** A request that the runtime is about to send, with its size. */
-type NextRequest = On<'RequestMeasured'>;
-
-/**
- * The most tokens that the next request can have. After a counted request only further bytes count
- * one token each: `freshBytes` of a request for a summary, the growth of any other request. If
- * 20,000 bytes were 5,000 tokens, a request of 21,000 has 7,000 at most: 5,000, one for each
- * further byte, and HIDDEN_TOKENS_MAX. The 5,000 include the reply, whose bytes are further ones,
- * too: an upper bound.
- */
-const inputTokensMax = (
-  { name, session }: State,
-  { model, bytes, images, freshBytes }: NextRequest,
-): number => {
-  const { measured: counted } = session;
-  // Negative: the next request does not continue the counted one, whose tokens say nothing of it.
-  const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (counted?.bytes ?? 0) : -1);
-  const tokens =
-    counted !== undefined && counted.model === model && more >= 0
-      ? Math.max(counted.tokens, counted.bytes / BYTES_PER_TOKEN_MAX) + more
-      : bytes;
-  return Math.ceil(Math.min(bytes, tokens)) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX;
-};
-
-/** What a request may cost at most, and how long its reply may be. */
-type WorstCase = {
-  readonly inputTokens: number;
-  readonly inputUsd: number;
-  readonly outputTokens: number;
-  readonly outputUsd: number;
-  /** Whether what is left pays for the shortest reply that is worth the request. */
-  readonly fits: boolean;
-};
-
-/** The worst case of the next request, with the longest reply that the limit allows. */
-const worstCase = (state: State, event: NextRequest): WorstCase => {
-  const { session } = state;
-  const limit = session.settings.limits.usd;
-  const { prices, outputTokensMax } = event;
-  const inputTokens = inputTokensMax(state, event);
-  if (limit === 'unlimited' || prices === null) {
-    const outputTokens = outputTokensMax;
-    return { inputTokens, inputUsd: 0, outputTokens, outputUsd: 0, fits: true };
-  }
-  const usd = limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session);
-  return worstCaseWithin(usd, { inputTokens, prices, outputTokensMax });
-};
-
-/** The highest price of the input, in dollars per million tokens. */
-export const highestInputPrice = ({ input, cacheWrite, cacheRead }: Prices): number =>
-  Math.max(input, cacheWrite, cacheRead);
-
-type PricedRequest = {
-  readonly inputTokens: number;
-  readonly prices: Prices;
-  readonly outputTokensMax: number;
-};
-
-/**
- * The worst case of a request that may cost `usd` dollars, with the longest reply. For $1, 100,000
- * tokens in at $3 a million and output at $15, the input costs $0.30 and $0.70 pay for 46,666
- * tokens of output: the reply may have 32,000 (OUTPUT_TOKENS_MAX).
- */
-export const worstCaseWithin = (
-  usd: number,
-  { inputTokens, prices, outputTokensMax }: PricedRequest,
-): WorstCase => {
-  const inputUsd = (inputTokens * highestInputPrice(prices)) / MILLION;
-  const free = usd - inputUsd;
-  const most = Math.min(outputTokensMax, OUTPUT_TOKENS_MAX);
-  const least = Math.min(outputTokensMax, OUTPUT_TOKENS_MIN);
-  const paid = prices.output === 0 ? most : Math.floor((free * MILLION) / prices.output);
-  const outputTokens = Math.max(least, Math.min(most, paid));
-  const outputUsd = (outputTokens * prices.output) / MILLION;
-  return { inputTokens, inputUsd, outputTokens, outputUsd, fits: free - outputUsd >= 0 };
-};
-
-/** Whether what is left pays for the request, or there is no limit any more. */
-export const isPaid = (state: State, event: NextRequest): boolean => worstCase(state, event).fits;
-
-/** The usage id of the state's work, if its requests are measured; else null. */
-export const measuredId = (state: State): string | null => {
-  switch (state.name) {
-    case 'CallingLlm':
-      return state.requestId;
-    case 'Compacting':
-      return state.compactionId;
-    case 'PostToolsHook':
-      return state.hookId;
-    default:
-      return null;
-  }
-};
-
-export const isStaleMeasure = (state: State, event: NextRequest): boolean =>
-  event.usageId !== measuredId(state);
-export const ignoreMeasure = <S extends State>(state: S): Stay<S> =>
-  ignore(state, 'stale: nobody waits for this request');
-
-/** Sets the worst case aside. The runtime sends the request when it sees the reservation. */
-export const reserve = <S extends State>(state: S, event: NextRequest): Stay<S> => {
-  const { session } = state;
-  const { usageId: id, model, bytes } = event;
-  const { inputUsd, outputUsd, outputTokens } = worstCase(state, event);
-  // Several requests of one summary or hook share an id: their worst cases add up.
-  const before = findReservation(session, id);
-  const reservation = {
-    id,
-    usd: (before?.usd ?? 0) + inputUsd + outputUsd,
-    outputUsd: (before?.outputUsd ?? 0) + outputUsd,
-    outputTokens,
-    sent: state.name === 'CallingLlm' ? { model, bytes } : null,
-  };
-  const reserved = [...withoutReservations(session, [id]), reservation];
-  return go(withSession(state, changeSession(session, { reserved })));
-};
-
-/** A side request (a text beside the conversation) that can't be paid is not sent. */
-export const refuseSideRequest = <S extends State>(state: S): Stay<S> =>
-  ignore(state, 'what is left of the limit does not pay for this request');
-
-/** The request is not sent. Its id is closed, unless an earlier request was sent under it. */
-export const stopUnpaid = (
-  state: In<'CallingLlm'> | In<'Compacting'>,
-  event: NextRequest,
-): MoveTo<'BudgetExceeded'> => {
-  const { session } = state;
-  const { usageId } = event;
-  const { inputTokens, inputUsd, outputTokens, outputUsd } = worstCase(state, event);
-  const unaccounted =
-    findReservation(session, usageId) === undefined
-      ? session.unaccounted.filter((id) => id !== usageId)
-      : session.unaccounted;
-  const costs = formatNumber('usd', inputUsd + outputUsd);
-  const unpaid =
-    `the next request could cost ${costs} (up to ${inputTokens} tokens in, ${outputTokens} out), ` +
-    `and ${moneyText(session)}: raise the limit with /budget DOLLARS, or with --max-usd`;
-  const abort: Action =
-    state.name === 'CallingLlm'
-      ? { type: 'AbortLlmRequest', requestId: usageId }
-      : { type: 'AbortCompaction', compactionId: usageId };
-  const changed = changeSession(session, { unaccounted });
-  return go({ name: 'BudgetExceeded', session: changed, dimension: 'usd', unpaid }, abort);
-};
-
-/** "$0.80 of $1.00 is used, $0.30 of it reserved until its cost is known". */
-const moneyText = (session: SessionData): string => {
-  const reserved = reservedUsd(session);
-  const used = formatNumber('usd', session.usage.costUsd + reserved);
-  const ofLimit = `${used} of ${formatLimit('usd', session.settings.limits.usd)} is used`;
-  return reserved === 0
-    ? ofLimit
-    : `${ofLimit}, ${formatNumber('usd', reserved)} of it reserved until its cost is known`;
-};
-
-/** Reserves the rest of the limit for a spending call, until its outcome reports its usage. */
-export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
-  const remaining = remainingIn(session).usd;
-  const [id] = ids; // at most one: under a limit, calls that spend run one at a time
-  const setsMoneyAside = session.measured !== undefined; // changeSession adds it
-  if (!setsMoneyAside || remaining.type === 'unlimited' || id === undefined) return session;
-  const { reserved = [] } = session;
-  const usd = remaining.amount;
-  const reservation = { id, usd, outputUsd: usd, outputTokens: 0, sent: null };
-  return changeSession(session, { reserved: [...reserved, reservation] });
-};
-
-/**
- * Counts reservations of an ended process as spent, since no usage of its requests can come any
- * more, and closes their ids, but that of the request `sentId`, which is sent again. The work in
- * `current` is excepted: it runs, and will report its usage.
- */
-export const settleLost = (
-  session: SessionData,
-  current: readonly string[],
-  sentId: string | null = null,
-): SessionUpdate => {
-  const { reserved = [] } = session;
-  const lost = reserved.filter(({ id }) => !current.includes(id));
-  const usd = lost.reduce((sum, one) => sum + one.usd, 0);
-  if (lost.length === 0) return { session, actions: [] };
-  const isSettled = (id: string): boolean =>
-    id !== sentId && lost.some((one) => one.id === id && one.usd > 0);
-  const settled = changeSession(session, {
-    unaccounted: session.unaccounted.filter((id) => !isSettled(id)),
-    reserved: reserved.filter(({ id }) => current.includes(id)),
-    usage: { ...session.usage, costUsd: session.usage.costUsd + usd },
-  });
-  if (usd === 0) return { session: settled, actions: [] };
-  const text =
-    `the cost of ${lost.length === 1 ? 'a request is' : `${lost.length} requests is`} unknown: ` +
-    `${formatNumber('usd', usd)}, the most that it can be, counts as spent`;
-  return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
-};
-
 // ---- The time limit of a turn: a timer as long as the turn (rules.md#time-limit) ----
 
 const cancelClock = (session: SessionData): readonly Action[] =>
@@ -936,31 +670,3 @@ export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown
   const session = changeTurn(state.session, { timeLimit: null });
   return go({ ...state, session }, ...cancelClock(state.session));
 };
-
-/*
- * The computer's clock may jump, so a timer counts only its delay. Times of events estimate how
- * much of the delay is over, clamped to the delay.
- */
-
-const clamp = (value: number, most: number): number => Math.min(Math.max(value, 0), most);
-
-/** The action that schedules a timer. */
-export const schedule = ({ timerId, dueAt, delayMs }: Timer): Action => ({
-  type: 'ScheduleTimer',
-  timerId,
-  dueAt,
-  delayMs,
-});
-
-export const timerFrom = (timerId: string, at: number, delayMs: number): Timer => ({
-  timerId,
-  dueAt: at + delayMs,
-  delayMs,
-});
-
-/** The rest of a timer. After a resume, the time since `stoppedAt` does not count. */
-export const remainingTimer = (
-  { timerId, dueAt, delayMs }: Timer,
-  at: number,
-  stoppedAt = at,
-): Timer => timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));

@@ -22,8 +22,10 @@ import {
   NOTHING_COUNTED,
   nextId,
   type SessionData,
+  schedule,
+  timerFrom,
 } from '../state.js';
-import { countFailure, countUsage, hasMoneyLimit, schedule, timerFrom } from './budget.js';
+import { countFailure, countUsage, hasMoneyLimit } from './budget.js';
 import { mayCompact, newCompacting } from './compaction.js';
 import { newCallingLlm, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';

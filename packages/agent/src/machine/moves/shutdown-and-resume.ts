@@ -23,10 +23,14 @@ import {
   type In,
   ignore,
   type MoveTo,
+  measuredId,
   type RestingState,
+  remainingTimer,
   type SessionUpdate,
   type State,
   type Stay,
+  schedule,
+  withoutReservations,
   withSession,
 } from '../state.js';
 import {
@@ -47,18 +51,9 @@ import {
   withdrawApprovals,
 } from './batch-calls.js';
 import { forceBatch, settleForShutdown } from './batch-events.js';
-import {
-  countAbandoned,
-  measuredId,
-  remainingTimer,
-  resetClock,
-  resumeClock,
-  schedule,
-  settleLost,
-  withoutReservations,
-} from './budget.js';
+import { countAbandoned, resetClock, resumeClock } from './budget.js';
 import { hookAgain } from './hooks.js';
-import { retractPartial } from './request.js';
+import { retractPartial, settleLost } from './request.js';
 import { noteCutRewind } from './rewind.js';
 import { keepPartial } from './stop.js';
 import { admit, expectNeeds, spendingIds, startingIds, startReadyCalls } from './tool-batch.js';

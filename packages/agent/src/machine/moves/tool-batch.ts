@@ -53,13 +53,8 @@ import {
   truncatedText,
   unbilledText,
 } from './batch-calls.js';
-import {
-  hasSessionLimit,
-  isSpendingId,
-  reserveForCalls,
-  sessionLimit,
-  spendingId,
-} from './budget.js';
+import { hasSessionLimit, isSpendingId, sessionLimit, spendingId } from './budget.js';
+import { reserveForCalls } from './request.js';
 
 /*
  * ---- The start ----
@@ -183,7 +178,7 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
 
 // ---- Spending calls ----
 // The usage id of one stands in `unaccounted` from its start until its usage is reported, and a
-// part of the budget is reserved for it (budget.ts).
+// part of the budget is reserved for it (request.ts).
 
 export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends === 'yes';
 

@@ -244,8 +244,8 @@ const FIND_EVERYTHING = wordSet(`
 /** Whether `find` has no test but for files (`-type f`), so that it deletes everything. */
 const findsAll = (words: Words): boolean =>
   words.slice(1).every((word, index, all) => {
-    if (word === null) return false;
-    if (!word.startsWith('-') || FIND_OPTION.test(word) || FIND_EVERYTHING.has(word)) return true;
+    if (word === null || !word.startsWith('-')) return true;
+    if (FIND_OPTION.test(word) || FIND_EVERYTHING.has(word)) return true;
     return word === '-type' && /f/.test(all[index + 1] ?? '');
   });
 

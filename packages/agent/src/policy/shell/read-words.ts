@@ -174,7 +174,7 @@ export const changesFolder = (
 
 /**
  * Marks the commands from this index on, which a pipeline at `start` has, with the folder of the
- * `cd` before them. Returns the folder for those behind `&&`; null: not certain.
+ * `cd` or `pushd` before them. Returns the folder for those behind `&&`; null: not certain.
  */
 export const markFolder = (
   { findings: { commands } }: Cursor,
@@ -186,7 +186,8 @@ export const markFolder = (
   if (changesFolder(texts)) {
     const [name, target, ...others] = texts[0]?.words ?? [];
     const isPlain = added.length === 1 && added[0]?.start === start && others.length === 0;
-    return isPlain && name === 'cd' && target != null && /^[^-]/.test(target) ? target : null;
+    const goes = /^(cd|pushd)$/.test(name ?? '');
+    return isPlain && goes && target != null && /^[^-+]/.test(target) ? target : null;
   }
   if (folder !== null)
     for (const [index, command] of added.entries()) commands[from + index] = { folder, ...command };

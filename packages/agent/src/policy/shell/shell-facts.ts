@@ -6,24 +6,24 @@
  *    give the same result.
  * 2. A text is unclear if it can't be parsed, if the parsers disagree, or if parsing takes too
  *    long. Then the policy asks the user.
+ * 3. A text is indirect if it surely runs these commands, but also something that stands in no
+ *    text, such as a file. Then rules that ask or deny hold, and no rule allows it.
  *
  * For `FOO=1 npm test && bash -c "rm a"` the facts are the commands `npm test`, `bash -c "rm a"`
  * and `rm a`.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
  * shell would start; the second reading, for plain texts; words whose value stands in the same
- * text; and `commandFacts`, which adds what the words do not say.
- *
- * Of a command that was read (read-words.ts), `flow` says when it runs: `always`, behind `&&` or
- * `||` (`and`, `or`), or `apart`: in a process of its own, so that it sets no variable of the
- * shell. `reads` is its input. Of the row of a program (program.ts), `runs` is the index of the
- * word at which the command that it starts begins.
+ * text; and `commandFacts`, which adds what the words do not say. The parts of a command that was
+ * read (`SimpleCommand`) are explained in read-words.ts, what a program does with its words
+ * (`Meaning`) in programs/program.ts.
  */
 
 import { constants } from 'node:fs';
 import path from 'node:path';
-import { followStatus, mayAccess, realPath } from '../../platform/files.js';
+import { followStatus, isWithin, mayAccess, realPath } from '../../platform/files.js';
 import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
+import { addEscapes } from '../patterns.js';
 import type { TreeMove } from '../programs/git-moves.js';
 import type { Meaning, Words } from '../programs/program.js';
 import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
@@ -42,6 +42,8 @@ import {
   withGitReadings,
 } from './unrecoverable-files.js';
 
+type Reading = Extract<ShellReading, { kind: 'read' }>;
+
 /** Levels of texts within texts: `bash -c "bash -c …"`. */
 const LEVELS_MAX = 4;
 const TEXTS_MAX = 30;
@@ -57,6 +59,7 @@ type Collected = {
   readonly find: ShellLookup;
   /** The value of SHELL that the command gets; null: unknown. */
   readonly shell: string | null;
+  /** Texts that were read, for TEXTS_MAX. */
   texts: number;
   /** A shell other than bash may read the text that is being added. */
   isPosix: boolean;
@@ -66,7 +69,7 @@ type Collected = {
   indirect: string | null;
   /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
-  /** A trap or an attribute (`declare -l`) may change values that are assigned later. */
+  /** Something before may change values that are assigned later, see `setsUp`. */
   setsUp: boolean;
   /** It holds the text of a substitution in quotes, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
@@ -129,7 +132,7 @@ const addText = async (text: string, collected: Collected, depth: number): Promi
  * first, but not if it defines functions: a function can change any variable.
  */
 const addReading = async (
-  reading: Extract<ShellReading, { kind: 'read' }>,
+  reading: Reading,
   text: string,
   collected: Collected,
   depth: number,
@@ -138,11 +141,12 @@ const addReading = async (
   collected.evaluates ||= reading.evaluates;
   collected.quotesSubstitution ||= reading.quotesSubstitution;
   collected.setsUp ||= reading.commands.some(setsUp);
-  // a text within another one may run after that has changed SHELL
+  // an inner text may run after the outer one has changed SHELL
   const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
   const commands =
     collected.functions.size === 0 ? completeCommands(reading, text, environment, collected) : null;
-  for (const [index, command] of (commands ?? reading.commands).entries()) {
+  const read = commands ?? withFileNames(reading.commands, text, NO_VALUES);
+  for (const [index, command] of read.entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
@@ -159,9 +163,12 @@ const addReading = async (
   }
 };
 
-/** Whether a command only passes on its input, or a here-document: it reads and writes no file. */
-const isFilter = ({ words, reads, writes }: SimpleCommand, options: RegExp | undefined): boolean =>
-  options?.test(words.map(({ text }) => ` ${text ?? '?'}`).join('')) === true &&
+/**
+ * Whether a command only passes on its input, or a here-document: it reads and writes no file.
+ * `harmless`: matches the words of its program that do so, each behind a blank: ` tail -3`.
+ */
+const isFilter = ({ words, reads, writes }: SimpleCommand, harmless: RegExp | undefined): boolean =>
+  harmless?.test(words.map(({ text }) => ` ${text ?? '?'}`).join('')) === true &&
   reads !== 'a text or file' &&
   writes.length === 0;
 
@@ -194,6 +201,9 @@ const addSimple = async (
     setUnclear(collected, 'it sets a variable that changes how the shell reads');
   await addMeaning(words, patterns, meaning, collected, depth);
 };
+
+/** For each word the file pattern that it is, or null. */
+type Patterns = readonly (string | null)[];
 
 /** Adds a command that another one runs. */
 const addWords = async (
@@ -229,6 +239,7 @@ const addMeaning = async (
   if (meaning.unclear !== undefined) setUnclear(collected, meaning.unclear);
   if (meaning.indirect !== undefined) collected.indirect ??= meaning.indirect;
   if (meaning.evaluates) collected.evaluates = true;
+  // for what it runs; afterwards the shell of this text goes on
   const { isPosix } = collected;
   collected.isPosix = meaning.isPosix ?? isPosix;
   for (const inner of meaning.commands ?? [])
@@ -250,9 +261,6 @@ const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayR
   ...(runs === undefined ? {} : { runs }),
   ...(mayRun === undefined ? {} : { mayRun }),
 });
-
-/** For each word the file pattern that it is, or null. */
-type Patterns = readonly (string | null)[];
 
 /**
  * The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. The
@@ -308,8 +316,8 @@ const findDisagreement = async (
 // ---- Characters that people, grammars and bash may read differently ----
 
 const ODD: readonly (readonly [pattern: RegExp, name: string])[] = [
-  [/[^\P{Cc}\t\n]/u, 'a control character'],
-  [/[^\P{Zs} ]/u, 'a space that bash treats as a letter'],
+  [/(?![\t\n])\p{Cc}/u, 'a control character'],
+  [/(?! )\p{Zs}/u, 'a space that bash treats as a letter'],
   [/[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Zl}\p{Zp}]/u, 'an invisible character'],
   [/\p{Surrogate}/u, 'half of a character'],
 ];
@@ -339,7 +347,7 @@ const isRunnable = (file: string): boolean =>
 /** The path by which a program is found; its real path if a symlink leads into the workspace. */
 const visiblePath = (file: string, workspace: string): string => {
   const real = realPath(file) ?? file; // it may be gone by now
-  return `${real}/`.startsWith(`${workspace}/`) ? real : file;
+  return isWithin(real, workspace) ? real : file;
 };
 
 /** Searches the folders of `searchPath`, relative ones below the workspace. Caches its results. */
@@ -371,10 +379,13 @@ export const commandFinder = (searchPath: string, workspace: string): ShellLooku
  * model are plain; for others the grammar is loaded, which takes 17 MB.
  */
 
-const QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;
+const PLAIN_QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;
 /** The complete name of a program or builtin. */
 const NAME = /[A-Za-z_./][\w./:-]*(?![^ ;|&])/y;
-const WORD = new RegExp(`(?:[\\w./:@%+,*?-]|${QUOTED})(?:[\\w./:@%+,*?=-]|${QUOTED})*`, 'y');
+const WORD = new RegExp(
+  `(?:[\\w./:@%+,*?-]|${PLAIN_QUOTED})(?:[\\w./:@%+,*?=-]|${PLAIN_QUOTED})*`,
+  'y',
+);
 const REDIRECTION = /(?:2>&1|[12]?> ?\/dev\/null)(?![^ ;|&])/y;
 const BLANKS = / */y;
 const OPERATOR = /&&|\|\||[;|]/y;
@@ -424,7 +435,6 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
 
 /** The value of a variable: a text, or the elements of a list. */
 type Value = string | readonly string[];
-type Reading = Extract<ShellReading, { kind: 'read' }>;
 
 /** Characters that bash leaves alone after it has put a value in place, and blanks. */
 const UNCHANGED = /^[\w@%+=:,./ -]+$/;
@@ -438,7 +448,7 @@ const RESERVED_NAMES =
 const ASSIGNS = /\$\{[^}]*=/;
 
 /** Builtins that set no variable but those of RESERVED_NAMES. */
-const HARMLESS = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
+const SETS_NOTHING = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
 
 /** Whether a command leaves the values of all variables as they are. */
 const leavesVariables = (words: readonly Word[]): boolean => {
@@ -446,15 +456,17 @@ const leavesVariables = (words: readonly Word[]): boolean => {
   const [name, option] = texts;
   // `time` may run a builtin that sets variables
   if (name == null || name === 'time') return false;
-  if (!isBuiltin(name) || HARMLESS.has(name)) return true;
+  if (!isBuiltin(name) || SETS_NOTHING.has(name)) return true;
   if (name === 'printf') return option != null && !option.startsWith('-');
+  // `set` with options about which the table has nothing to say
   const changesNothing = Object.keys(commandMeaning(texts)).length === 0;
   return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
 };
 
 /**
- * Whether a command may change values that are assigned later: by a trap, or an attribute of a
- * variable (`declare -l`).
+ * Whether a command may change values that are assigned later: by a trap, an attribute of a
+ * variable (`declare -l`), or a text that is evaluated and may do either. It may stand behind
+ * `command`, `builtin` or `time`.
  */
 const setsUp = ({ words }: SimpleCommand): boolean => {
   const texts = words.map(({ text }) => text ?? '?');
@@ -532,6 +544,46 @@ const completeCommand = (
   return completed[0]?.text == null ? { words, ...command } : { words: completed, ...command };
 };
 
+const NO_VALUES: ReadonlyMap<string, Value> = new Map();
+
+/** The folder in which the command runs, at the beginning of a word. */
+const FOLDER_ITSELF = /^("?)(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`|~\+)(?=["/]|$)/;
+/** A value that bash leaves alone, as a part of a name. */
+const FILE_NAME = /^[\w@%+=:./-]+$/;
+/** PWD where it is no expansion, such as in an assignment. */
+const SETS_PWD = /(?<!\$\{?)\bPWD\b/;
+
+/**
+ * Commands with the patterns of words that name files by `$PWD` or by variables whose values stand
+ * in the text. Their texts stay unknown: a rule does not see them.
+ */
+const withFileNames = (
+  commands: readonly SimpleCommand[],
+  text: string,
+  values: ReadonlyMap<string, Value>,
+): readonly SimpleCommand[] => {
+  if (!/[$`~]/.test(text)) return commands;
+  const complete = (word: Word): Word => {
+    const raw = text.slice(word.start, word.end);
+    if (word.text !== null || word.pattern !== undefined || /['\\]/.test(raw)) return word;
+    const named = (SETS_PWD.test(text) ? raw : raw.replace(FOLDER_ITSELF, '$1.')).replace(
+      /\$(?:(\w+)|\{(\w+)(?::\?[\w ]*)?\})/g,
+      (all, plain: string | undefined, inBraces: string | undefined) => {
+        const value = values.get(plain ?? inBraces ?? '');
+        return typeof value === 'string' && FILE_NAME.test(value) ? value : all;
+      },
+    );
+    const reading = named === raw ? null : readCommands(`x ${named}`);
+    const [, completed, ...others] = (reading?.kind === 'read' && reading.commands[0]?.words) || [];
+    // an option would change what the other words mean
+    if (completed === undefined || others.length > 0 || completed.text?.startsWith('-'))
+      return word;
+    const pattern = completed.text === null ? completed.pattern : addEscapes(completed.text);
+    return pattern === undefined ? word : { ...word, pattern };
+  };
+  return commands.map((command) => ({ ...command, words: command.words.map(complete) }));
+};
+
 /** The constant text that `"$(echo …)"` becomes; null for any other word. */
 const echoedText = (raw: string): string | null => {
   const inner = /^"\$\(([\s\S]*)\)"$/.exec(raw)?.[1];
@@ -591,22 +643,23 @@ const completeCommands = (
 ): readonly SimpleCommand[] => {
   const { commands, hasCompound, evaluates } = reading;
   if (isSetUp || hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return commands.map((command) => withConstantTexts(command, text));
+    return withFileNames(commands, text, NO_VALUES).map((one) => withConstantTexts(one, text));
   const variables: Variables = {
     values: new Map(Object.entries(environment)),
     conditional: new Set(),
   };
-  // names that a subshell has set, `(A=1; $A)`: unknown within it, unchanged in the shell
-  const setInSubshell = new Set<string>();
+  // names that commands apart have set, `$(A=1; $A)`: unknown there, unchanged in the shell
+  const setApart = new Set<string>();
   return commands.map((command) => {
-    const isSubshell = command.flow === 'apart';
+    const isApart = command.flow === 'apart';
     if (command.flow !== 'and') forget(variables, [...variables.conditional]);
-    if (!isSubshell) setInSubshell.clear();
-    const values = setInSubshell.size === 0 ? variables.values : new Map(variables.values);
-    for (const name of setInSubshell) values.delete(name);
-    const completed = withConstantTexts(completeCommand(command, text, values), text);
-    if (isSubshell && command.words.length === 0)
-      for (const { name } of command.assignments) setInSubshell.add(name);
+    if (!isApart) setApart.clear();
+    const values = setApart.size === 0 ? variables.values : new Map(variables.values);
+    for (const name of setApart) values.delete(name);
+    const [named = command] = withFileNames([command], text, values);
+    const completed = withConstantTexts(completeCommand(named, text, values), text);
+    if (isApart && command.words.length === 0)
+      for (const { name } of command.assignments) setApart.add(name);
     else remember(variables, command, completed.words);
     return completed;
   });

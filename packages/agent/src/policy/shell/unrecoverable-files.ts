@@ -17,9 +17,9 @@ import path from 'node:path';
 import { entryStatus, followStatus, isWithin, namesIn, realPath } from '../../platform/files.js';
 import { reads } from '../command-options.js';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
-import { fileLossesIn } from '../losses.js';
+import { commandFolders, fileLossesIn } from '../losses.js';
 import { isGenerated, wordSet } from '../paths.js';
-import { fitsName, partSigns } from '../patterns.js';
+import { expandBraces, fitsName, partSigns, removeEscapes } from '../patterns.js';
 import type { FileLoss, FileWord } from '../programs/file-losses.js';
 import { isGitCommand } from '../programs/git.js';
 import {
@@ -74,13 +74,13 @@ const lossPaths = (
   const losses = commands.map(fileLossesIn);
   const all = losses.flat();
   if (all.length === 0) return null;
-  const folders = commandFolders(commands, workspace);
-  if (folders === null) return { files: [], isUnknown: true };
+  const { folders, isComplete } = commandFolders(commands, workspace);
+  const followed = folders.slice(0, FOLDERS_MAX);
   // another command may delete the file at its new place, or make that a link
   const countsMoves =
     all.length > 1 || commands.some(({ words }) => path.basename(words[0] ?? '') === 'ln');
   const options = globOptions(commands);
-  const paths = folders.flatMap((folder) =>
+  const paths = followed.flatMap((folder) =>
     all.map((loss) => {
       const glob = { folder, ...options };
       return loss.kind === 'copy'
@@ -92,7 +92,8 @@ const lossPaths = (
     paths.flatMap((some) => some ?? []),
     workspace,
   );
-  return { files, isUnknown: paths.includes(null) };
+  const hasOthers = !isComplete || followed.length < folders.length;
+  return { files, isUnknown: hasOthers || paths.includes(null) };
 };
 
 const TOKENS_MAX = 400;
@@ -121,7 +122,7 @@ export const namedFiles = (
   const tokens = [...new Set(parts)]
     .filter((token) => token !== '' && token.length < NAME_CHARACTERS_MAX)
     .slice(0, TOKENS_MAX);
-  const starts = commandFolders(facts.commands, workspace) ?? [workspace];
+  const starts = commandFolders(facts.commands, workspace).folders.slice(0, FOLDERS_MAX);
   const bases = tokens.map((token) => resolvePath(workspace, token)).filter(isFolder);
   const candidates = [...new Set([...starts, ...bases.slice(0, BASES_MAX)])].flatMap((folder) =>
     tokens.map((token) => resolvePath(folder, token)).filter(isFile),
@@ -158,30 +159,9 @@ const resolvePath = (folder: string, name: string): string =>
       name.startsWith('/') ? '/' : folder,
     );
 
-/**
- * The words that braces make: `a{b,c}` is `ab` and `ac`. Null for a sequence such as `{1..3}`, and
- * if there are too many.
- */
-const expandBraces = (pattern: string, work: Work): readonly string[] | null => {
-  if (isTooMuch(work, pattern.length)) return null;
-  const group = /^((?:[^\\{]|\\.|\{\})*)\{((?:[^\\{}]|\\.)*)\}(.*)$/s.exec(pattern);
-  if (group === null) return /(^|[^\\])\{/.test(pattern.replaceAll('{}', '')) ? null : [pattern];
-  const [, before = '', inside = '', after = ''] = group;
-  const parts = inside.split(/(?<!\\),/);
-  if (parts.length < 2) return null;
-  const expanded: string[] = [];
-  for (const part of parts) {
-    const words = expandBraces(`${before}${part}${after}`, work);
-    if (words === null) return null;
-    expanded.push(...words);
-  }
-  return expanded;
-};
-
 const HAS_PATTERN = /(^|[^\\])[*?[]/;
-
-/** A pattern without its escapes. */
-const removeEscapes = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
+/** Of a sequence such as `{1..3}`. */
+const HAS_BRACE = /(^|[^\\])\{/;
 
 /** How the shell expands patterns. */
 type GlobOptions = {
@@ -239,8 +219,8 @@ const matchPattern = (
 const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   if (word.kind === 'unknown' || isTooMuch(glob.work, word.text.length)) return null;
   if (word.kind === 'path') return [resolvePath(glob.folder, word.text)];
-  const plain = expandBraces(word.text, glob.work);
-  if (plain === null) return null;
+  const plain = expandBraces(word.text);
+  if (plain === null || plain.some((one) => HAS_BRACE.test(one.replaceAll('{}', '')))) return null;
   const matched = plain
     .filter((pattern) => pattern !== '') // of `{,a}` bash makes the word `a` alone
     .map((pattern) =>
@@ -281,27 +261,6 @@ const copyPaths = (
   );
   if (!isComplete || spreads) return [target, ...gone];
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
-};
-
-/** All folders in which any of the commands may run; null if one is determined at run time. */
-const commandFolders = (
-  commands: readonly ParsedCommand[],
-  workspace: string,
-): readonly string[] | null => {
-  const folders = new Set([workspace]);
-  for (const { words, assignments } of commands) {
-    const name = path.basename(words[0] ?? '');
-    const changes =
-      /^(env|sudo)$/.test(name) && words.some((word) => /^(-C|-D|--chdir)/.test(word ?? ''));
-    if (/^(pushd|popd)$/.test(name) || changes) return null;
-    if (assignments.some((assignment) => assignment.startsWith('CDPATH='))) return null;
-    if (name !== 'cd') continue;
-    const target = words[1];
-    if (words.length !== 2 || target == null || target.startsWith('-')) return null;
-    for (const folder of [...folders]) folders.add(path.resolve(folder, target));
-    if (folders.size > FOLDERS_MAX) return null;
-  }
-  return [...folders];
 };
 
 /**
@@ -398,7 +357,8 @@ export const discardedFiles = async (
     ({ folder }) =>
       folder !== undefined && belongsToRepository(path.resolve(workspace, folder, 'x'), workspace),
   );
-  const staysInFolder = commandFolders(commands, workspace)?.length === 1;
+  const { folders, isComplete } = commandFolders(commands, workspace);
+  const staysInFolder = isComplete && folders.length === 1;
   return staysInFolder &&
     !isElsewhere &&
     commands.every((command) => leavesRestores(command, workspace))
@@ -474,7 +434,7 @@ export const withGitReadings = async (
 ): Promise<ShellFacts> => {
   if (!facts.commands.some(({ words }) => isGit(words))) return facts;
   const place = {
-    folders: commandFolders(facts.commands, workspace) ?? [workspace],
+    folders: commandFolders(facts.commands, workspace).folders.slice(0, FOLDERS_MAX),
     options: globOptions(facts.commands),
   };
   const commands: ParsedCommand[] = [];
