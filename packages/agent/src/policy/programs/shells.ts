@@ -45,11 +45,16 @@ const shell = (words: Words): Meaning => {
       const text = words[at + 1];
       if (text == null) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
       if (/^[-+]/.test(text)) return { unclear: `${name} is given options before its text` };
-      if (!['bash', 'sh', 'dash'].includes(name))
+      if (!listWords('bash sh dash').includes(name))
         return { unclear: `${name} reads its text differently from bash` };
       const login =
         isLogin || word.includes('l') ? { indirect: `${name} reads start files first` } : {};
-      return { texts: [text], runs: at + 1, isPosix: name !== 'bash', ...login };
+      return {
+        texts: [text],
+        runs: at + 1,
+        isPosix: listWords('sh dash').includes(name),
+        ...login,
+      };
     } else if (word === '--version' || word === '--help') return {};
     else if (!/^(-[euxvl]+|--login|--norc|--noprofile|-n)$/.test(word))
       return { unclear: `${name} is given options that change how it reads` };
