@@ -89,8 +89,8 @@ test('the subject is the command, the change, the address, the plan, or the whol
 /** `COMMAND or FILE [NEEDS or ANSWERS]: WHAT ITS LASTING ANSWERS ALLOW`. */
 const LASTING = `
   npm test a: this exact command/npm test …/every bash call
-  npm test [network]: this exact command, with the network/npm test …, with the network/every bash call, with the network
-  rm x [repository]: this exact command, with changes of git folders/every bash call, with changes of git folders
+  npm test [network]: this exact command, NETWORK/npm test …, NETWORK/every bash call, NETWORK
+  rm x [repository]: this exact command, GIT/every bash call, GIT
   rm x [outside]: this exact command, BEYOND/every bash call, BEYOND
   npm test [thisCall]: this exact command
   npm test [once]:
@@ -109,7 +109,10 @@ test('each answer says exactly what it would allow', () => {
     const lasting = choicesOf(call, grantable)
       .slice(1, -1)
       .map((choice) => choice.replace(/^\w+: /, ''));
-    const beyond = expected.replaceAll('BEYOND', 'outside the sandbox and the workspace too');
+    const beyond = expected
+      .replaceAll('BEYOND', 'outside the sandbox and the workspace too')
+      .replaceAll('NETWORK', 'with the network')
+      .replaceAll('GIT', 'with changes of git folders');
     assert.equal(lasting.join('/').replace(' (protected paths still ask)', ''), beyond, row);
   }
   const no = 'no: you may type a reason for the model';
@@ -161,14 +164,20 @@ test('a rule of a folder is offered for plain words and for one host', () => {
 
 /** `CODE NAME`, of characters that are shown wherever they stand. */
 const ODD = `
-  0 NUL|9 tab|D carriage return|1B escape|7F delete|A0 no-break space|AD soft hyphen|200B zero-width space
+  0 NUL|9 tab|D carriage return|1B escape|7F delete|A0 no-break space|AD soft hyphen
+  200B zero-width space
   200C zero-width non-joiner|200D zero-width joiner|61C right-to-left mark|200E left-to-right mark
   200F right-to-left mark|2028 line separator|2029 paragraph separator|202A left-to-right embedding
-  202B right-to-left embedding|202C end of embedding|202D left-to-right override|202E right-to-left override
-  2066 left-to-right isolate|2067 right-to-left isolate|2068 isolate|2069 end of isolate|2800 blank pattern
-  FEFF zero-width no-break space|1 control character|1F control character|80 control character|9F control character
-  E0000 tag character|E0041 tag character|E007F tag character|D800 half of a character|2003 unusual blank
-  301 combining sign|E0100 combining sign|E000 character without a meaning|378 character without a meaning
+  202B right-to-left embedding|202C end of embedding|202D left-to-right override
+  202E right-to-left override
+  2066 left-to-right isolate|2067 right-to-left isolate|2068 isolate|2069 end of isolate
+  2800 blank pattern
+  FEFF zero-width no-break space|1 control character|1F control character|80 control character
+  9F control character
+  E0000 tag character|E0041 tag character|E007F tag character|D800 half of a character
+  2003 unusual blank
+  301 combining sign|E0100 combining sign|E000 character without a meaning
+  378 character without a meaning
   E0080 character without a meaning|2060 invisible character|FFFC invisible character`;
 const RIGHT_TO_LEFT = 'אابܐހߊ';
 const LOOK_ALIKE = 'аοօᎪⲟꓐａ𝐚‐―∕⁄ıɩⅼǀ';

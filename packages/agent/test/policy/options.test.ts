@@ -6,7 +6,8 @@ import { commandMeaning } from '../../src/policy/programs/program-table.js';
 import { grantablePrefix } from '../../src/policy/rules.js';
 import { shellFacts } from '../../src/policy/shell/shell-facts.js';
 
-// Which words a rule covers, behind which options a wrapper's command begins, which texts only read, and which words a lasting answer may cover.
+// Which words a rule covers, behind which options the command of a wrapper begins, which texts only
+// read, and which words a lasting answer may cover.
 
 const cellsOf = (table: string, mark = '|'): readonly string[] =>
   table
@@ -19,22 +20,29 @@ const wordsOf = (text: string): readonly (string | null)[] =>
 /** `RULE: FURTHER WORDS`, with the word that is not covered in brackets. `$`: known only later. */
 const FENCED = `
   nobody: x -y $ --z=1|ls: --odd $|sort: -r a [-o] out|sort -o: out|uniq: in [out]|uniq in out: -c
-  uniq in: -c [out] x|uniq in: [out]|uniq: in $|env: [npm] test|env npm: [test]|xargs: [-0] rm|make: test
-  git: log [--output=x]|git log --output=x: -p|tar: xf a|find: . -name x [-exec] rm|find: . $ [-delete]
-  tee: [x]|nl: a b|docker: build -D .|docker: run [-v] a:b i|docker: run [--volume] a|docker: run [--mount=x]
+  uniq in: -c [out] x|uniq in: [out]|uniq: in $|env: [npm] test|env npm: [test]|xargs: [-0] rm
+  make: test
+  git: log [--output=x]|git log --output=x: -p|tar: xf a|find: . -name x [-exec] rm
+  find: . $ [-delete]
+  tee: [x]|nl: a b|docker: build -D .|docker: run [-v] a:b i|docker: run [--volume] a
+  docker: run [--mount=x]
   docker: run [--privileged] x|docker: [--device] x|docker: [--pid=host]|docker: [--network] host
-  docker: [--cap-add] x|docker: [--security-opt] x|docker: [--userns] x|docker: [-H] x|docker: [--host] x
+  docker: [--cap-add] x|docker: [--security-opt] x|docker: [--userns] x|docker: [-H] x
+  docker: [--host] x
   docker: [--config] x ps|docker: run [--entrypoint] x|docker: run [--net] host|printf: x -v y`;
 /** The same, for a rule that lets a command reach more than the sandbox does. */
 const WIDENED = `
   nobody: x - +|nobody: x [-y]|nobody: [+y]|nobody: $ [-y]|nobody -y: x -y|nobody: x-y a+b [--z=1]
-  ls: --odd|sort: -r [-o] x|npm install: -D x [--odd]|docker: [-D] ps|docker: push [-a]|printf: -v x|test: -f a
-  docker: build -t x -q --tag x --quiet --no-cache --pull --progress=x --platform x --target x [--odd]
-  docker: ps -a -q -n -l -s --all --quiet --no-trunc --filter x --format x --last --latest --size [-t]
+  ls: --odd|sort: -r [-o] x|npm install: -D x [--odd]|docker: [-D] ps|docker: push [-a]
+  printf: -v x|test: -f a
+  docker: build -t x -q --tag x --quiet --no-cache --pull --progress=x --platform x --target x
+  [--odd]|docker: ps -a -q -n -l -s --all --quiet --no-trunc --filter x --format x --last --latest
+  --size [-t]
   docker: logs -f -t -n --follow --timestamps --tail --since --until --details [-q]
   docker: images -a -q --all --quiet --no-trunc --filter --format --digests [-l]
   docker: compose up -d -q --detach --build --no-deps --force-recreate --remove-orphans --wait
-  --quiet-pull --follow --tail --all --quiet [--odd]|docker: pull -aq --all-tags --quiet --platform [-t]
+  --quiet-pull --follow --tail --all --quiet [--odd]
+  docker: pull -aq --all-tags --quiet --platform [-t]
   docker-compose: up -d -q --detach --build --no-deps --force-recreate --remove-orphans --wait
   --quiet-pull --follow --tail --all --quiet [-f] x|docker: $ [-t]
   kubectl: get -n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context
@@ -152,11 +160,13 @@ const READING = `
   git status|git log -p|sed -n 1p a|sort a | uniq -c|find . -name x|date +%F|awk '{ print }' a`;
 const NOT_READING = `
   |x=1|X=1 ls|ls > out|ls >> out|ls > $x|ls > /dev/tty|./ls|/usr/bin/ls|ls; make|make|nobody x
-  rm x|printf -v x y|printf $x|printf|wait -np x|wait -p x|wait -fp x|uniq a $x|shuf -o $x a|wait $x|read x|export x|find . $x|find . -delete
-  sort -o a b|uniq a b|sort $x|date 0101|. ./x; ls|ls; eval "$x"|git commit|git log $x|git log --output=x|f() { ls; }; f
+  rm x|printf -v x y|printf $x|printf|wait -np x|wait -p x|wait -fp x|uniq a $x|shuf -o $x a
+  wait $x|read x|export x|find . $x|find . -delete
+  sort -o a b|uniq a b|sort $x|date 0101|. ./x; ls|ls; eval "$x"|git commit|git log $x
+  git log --output=x|f() { ls; }; f
   sed -i s/a/b/ a|tee a|kill 1|cd a; umask 0`;
 
-test('a text only reads if each of its commands does, and its program is one of the system', async () => {
+test('a text only reads if each command does, with a program of the system', async () => {
   const reads = async (text: string): Promise<boolean> =>
     onlyReads(await shellFacts(text, (name) => `/usr/bin/${name}`), '/w');
   for (const text of READING.trim().split(/\||\n/)) assert.ok(await reads(text.trim()), text);
@@ -181,24 +191,32 @@ test('commands can put programs into the workspace and into folders for all', ()
 const NEVER = `
   bash sh dash zsh ksh fish csh tcsh ash busybox env sudo doas su pkexec runuser setsid nohup nice
   ionice time timeout stdbuf xargs parallel watch find fd exec eval command builtin source . trap
-  script expect unshare chroot nsenter bwrap flock strace gdb ltrace python python2 python3 pypy pypy3
+  script expect unshare chroot nsenter bwrap flock strace gdb ltrace python python2 python3 pypy
+  pypy3
   node nodejs deno bun tsx ts-node ruby perl php lua luajit awk gawk mawk nawk sed ed ex vi vim nvim
   emacs R Rscript julia osascript java groovy scala kotlin ghc runghc swift tclsh wish npx pnpx bunx
-  uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http https aria2c
+  uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http https
+  aria2c
   openssl rm rmdir shred dd truncate mkfs mount umount chmod chown chgrp kill killall pkill mv cp ln
-  tee install tar unzip docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make
-  ninja cmake gradle python3.11 pypy3.10 ruby3 perl5.36 php8 node20 lua5.4 java17 /usr/bin/rm ./make`;
+  tee install tar unzip docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux
+  make
+  ninja cmake gradle python3.11 pypy3.10 ruby3 perl5.36 php8 node20 lua5.4 java17 /usr/bin/rm
+  ./make`;
 /** Programs of which the words must have a subcommand. */
 const WITH_COMMANDS = `
-  git npm pnpm yarn cargo go pip pip3 uv poetry gh glab dotnet mvn bundle gem composer mix rustup brew
+  git npm pnpm yarn cargo go pip pip3 uv poetry gh glab dotnet mvn bundle gem composer mix rustup
+  brew
   apt apt-get dnf yum apk conda terraform`;
 /** The words that are offered, and in parentheses those that are not. */
 const PREFIXES = `
-  eslint src (-x)|eslint (./src)|eslint (-x src)|eslint ($)|./build.sh fast (x)|/bin/eslint src|javac x
-  npm run lint (x)|npm run-script a:b/c (x)|go tool vet|npm run ./x|npm run :x|pythonic x|mynode x|xpython3.1 x
+  eslint src (-x)|eslint (./src)|eslint (-x src)|eslint ($)|./build.sh fast (x)|/bin/eslint src
+  javac x
+  npm run lint (x)|npm run-script a:b/c (x)|go tool vet|npm run ./x|npm run :x|pythonic x|mynode x
+  xpython3.1 x
   git push origin (main)|git fetch or-igin (-p)|git log (origin)|git pull up (main)|yarn fetch (x)`;
 const NO_PREFIX = `
-  $|$ x|npm run|npm run -x|npm run $|npm run a=b|npm run lint,x|cargo run --bin|npm exec x|npm x y|pnpm dlx x
+  $|$ x|npm run|npm run -x|npm run $|npm run a=b|npm run lint,x|cargo run --bin|npm exec x|npm x y
+  pnpm dlx x
   npm create x|npm init x|git filter-branch x|git bisect run|git difftool x|git mergetool x|git push
   git push -f|git push a:b|git push ../x|git push $|git -C x log|npm ./x|npm 1|npm $|npm in=x`;
 

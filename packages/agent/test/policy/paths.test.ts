@@ -133,8 +133,10 @@ const IN_HOME = `
   /h/.local/state /h/.local/state/x ~/.local|/h/.local/bin /h/.local/bin/x ~/.local
   /h/.cache /h/.cache/x ~/.cache|/h/.config/x /h/.config/x/y|/h/proj /h/.foo|/h/proj /h/proj/.foo
   /h/proj /h/own/a /h/own|/h/own /h/own/a|/h/proj /h/keys/a /h/keys|/h /H/OWN/a /h/own|/h/own /h/own
-  /w /w/a/HEAD HEAD|/w /w/HEAD HEAD|/w /x/head HEAD|/w /w/HEAD/x|/w /w/AHEAD|/w /x/.git/a .git|/w /x/y
-  /r/.github /r/.github/agents/x .github/agents|/r/.vscode /r/.vscode/x|/r/.vscode /r/.vscode/.idea .idea
+  /w /w/a/HEAD HEAD|/w /w/HEAD HEAD|/w /x/head HEAD|/w /w/HEAD/x|/w /w/AHEAD|/w /x/.git/a .git
+  /w /x/y
+  /r/.github /r/.github/agents/x .github/agents|/r/.vscode /r/.vscode/x
+  /r/.vscode /r/.vscode/.idea .idea
   /r/.vscode /r/.vscode|/ /.github/workflows .github/workflows`;
 
 test('places of the user are protected in every workspace', () => {
@@ -205,9 +207,11 @@ const RUN = `
   core.fsmonitor=truex>truex|submodule.X.update=!rm>rm|core.pager=7z>7z|core.editor=a::!b>!b
   core.pager=a !b>a !b`;
 const RUN_NOTHING = `
-  alias.x=log -1|alias.X.y.command=a!|remote.X.url=https://a|remote.X.pushUrl=a:b|core.fsmonitor=true
+  alias.x=log -1|alias.X.y.command=a!|remote.X.url=https://a|remote.X.pushUrl=a:b
+  core.fsmonitor=true
   core.fsmonitor=FALSE|pager.log=yes|pager.log=no|pager.log=on|pager.log=off|pager.log=10|pager.log=
-  submodule.X.update=none|submodule.X.update=merge|submodule.X.update=rebase|submodule.X.update=checkout`;
+  submodule.X.update=none|submodule.X.update=merge|submodule.X.update=rebase
+  submodule.X.update=checkout`;
 
 test('a setting of git whose value is a command is known', () => {
   const commandOf = (name: string, value: string) => settingCommand(settingKey(name), value);

@@ -60,6 +60,14 @@ const RULES = `
   allow npm test = - > npm $x ¦ npm
   deny git = maybe git > eval "$x"
   deny path a = maybe a > eval "$x"
+  deny git push = deny git push > git -C x push ¦ git -C - push ¦ git -C -x push a ¦
+    sudo git push
+  deny git push = - > git ¦ git x push ¦ git -C x y push ¦ docker run i $x push ¦ ./push git
+  deny npm ci = - > npm - ci
+  deny git remote add = deny git remote add > git remote add x ¦ git -C x remote -v add
+  deny git remote add = - > git add remote ¦ git remote
+  deny /usr/bin/git = deny /usr/bin/git > /usr/bin/git x
+  deny /usr/bin/git = - > git x
   deny host a.com = - > eval "$x"
   deny npm = - > write /w/npm
   deny mcp docs = - > npm test
@@ -101,6 +109,8 @@ const RULES = `
   allow host a.com = - > get a.com b.com ¦ post a.com ¦ read /w/a
   allow npm & allow mcp docs/get = allow docs/get > mcp docs get
   allow mcp docs/get = - > mcp docs set
+  deny mcp docs/get_* = deny docs/get_* > mcp docs get_a
+  deny mcp docs/get_* = - > mcp docs go ¦ mcp doc get_a
   allow host a.com & allow reads a = allow a > read /w/a
   allow reads a = - > write /w/a
   allow path a = allow a > write /w/a
@@ -137,7 +147,7 @@ test('a rule that allows covers what its command reaches in the place where it r
   assert.equal(await decision('allow path a', 'write /w/a', 'unfenced'), null, 'no command');
 });
 
-test('a command is also judged as git reads it, and a filter only where it is one of the system', () => {
+test('a command is also judged as git reads it, and a filter must be one of the system', () => {
   const plain = { assignments: [], writes: [], program: '/usr/bin/x' };
   const judge = (rule: string, ...commands: NonNullable<CallFacts['shell']>['commands']) =>
     decideByWrittenRules(
