@@ -19,5 +19,6 @@ export {
   type Touched,
 } from './session/define-tool.js';
 export { judgeCall } from './session/judge-call.js';
-export type { PromptOptions, Turn, TurnReason } from './session/session.js';
+export type { PromptOptions } from './session/session.js';
 export type { SettingsPatch } from './session/session-settings.js';
+export type { Turn, TurnReason } from './session/turn.js';

@@ -11,7 +11,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { clientCallId, findReplyBatch } from '@pawl/agent/session/client-call-ids';
-import { reasonText } from '@pawl/agent/session/session';
+import { reasonText } from '@pawl/agent/session/turn';
 
 /** One part of the stream; each is sent as JSON in an event of its own. */
 export type UiMessageChunk =

@@ -15,7 +15,7 @@ import { systemClock } from '@pawl/agent/platform/clock';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { Input } from '@pawl/agent/ports/session';
 import { findWhole } from '@pawl/agent/session/rewind';
-import { reasonText } from '@pawl/agent/session/session';
+import { reasonText } from '@pawl/agent/session/turn';
 import { ApiFault, toApiFault } from './api-fault.js';
 import type { AuditLog } from './audit-log.js';
 import {

@@ -335,7 +335,7 @@ const resumeSession = async (
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const opening = runtime.opened(id);
   const open = opening === null ? null : await opening;
-  if (open !== null && !open.isEnding) return joinSession(parts, open, workspace, session, probe);
+  if (open !== null && !open.isClosing) return joinSession(parts, open, workspace, session, probe);
   const local = localOptions(session);
   const watcher = sessionWatcher(parts, id, session, local.unapproved);
   return runtime.open(id, {

@@ -3,7 +3,7 @@
  * actions are performed. It knows no agent: `pawl ask` runs its machine in it too.
  *
  * From top to bottom: `Post` and the types of what a loop needs; `JournaledSession`, the loop; the
- * observers, who see each step and can't break it; and the queue between loop and reader. An
+ * observers, who see each step and can't break it; and the queues between loop and observer. An
  * action is performed only after its event is durable, so that a crash never leaves an effect that
  * the journal does not know.
  */
@@ -487,3 +487,32 @@ export class AsyncQueue<T> {
     if (this.#over?.error) throw this.#over.error;
   }
 }
+
+/** Stores items in order until the first subscription. No item may be undefined. */
+export type WatchBuffer<T extends object | string> = {
+  push(item: T): void;
+  /**
+   * Delivers the stored items, then each new one. The returned function ends the subscription. A
+   * later subscription replaces it.
+   */
+  subscribe(listener: (item: T) => void): () => void;
+};
+
+/** A buffer for what a watcher is told before its listener is there. */
+export const createWatchBuffer = <T extends object | string>(): WatchBuffer<T> => {
+  const early: T[] = [];
+  let deliver: ((item: T) => void) | null = null;
+  return {
+    push(item) {
+      if (deliver === null) early.push(item);
+      else deliver(item);
+    },
+    subscribe(listener) {
+      for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
+      deliver = listener;
+      return () => {
+        if (deliver === listener) deliver = () => undefined;
+      };
+    },
+  };
+};

@@ -392,7 +392,7 @@ const isUnchanged = (present: State, rewound: RewoundConversation | null): boole
 const NAMED_FILES = 3;
 
 /** In words for the user. */
-export const reportRewind = (
+const reportRewind = (
   { to, asked = to }: Pick<PlannedRewind, 'to' | 'asked'>,
   messages: number,
   files: Pick<RewindReport, 'changes' | 'left' | 'refs'>,
@@ -418,6 +418,20 @@ export const reportRewind = (
     messages === 0 && total === 0 && files.refs.length + files.left.length === 0;
   const text = [...words, ...(changesNothing ? ['nothing changed since'] : [])].join('; ');
   return { to, messages, ...files, text };
+};
+
+/**
+ * What a rewind did, by its event. `left` names files, and refs as in the plan; '.' means that all
+ * of it failed.
+ */
+export const reportRewound = (
+  planned: PlannedRewind,
+  { changes, left }: On<'Rewound'>,
+): RewindReport => {
+  const { messages, refs } = planned.report;
+  const failed = new Set(left.map(({ path }) => path));
+  const moved = failed.has('.') ? [] : refs.filter(({ name }) => !failed.has(name));
+  return reportRewind(planned, messages, { changes, left, refs: moved });
 };
 
 const NO_RESTORE: RestorePlan = {

@@ -25,7 +25,7 @@ import {
 } from './equipment.js';
 import { notOpen } from './loop.js';
 import { checkSettings } from './outside-values.js';
-import { AgentSession, type LocalOptions } from './session.js';
+import { AgentSession, isIdle, type LocalOptions } from './session.js';
 import type { SessionOrigin } from './session-settings.js';
 
 type RuntimeDependencies = {
@@ -170,7 +170,7 @@ export class LocalRuntime implements Runtime {
   /** The session if it is open here, or is being opened; null otherwise. */
   opened(sessionId: string): AgentSession | Promise<AgentSession> | null {
     const open = this.#open.get(sessionId);
-    if (open !== undefined && !open.isEnding) return open;
+    if (open !== undefined && !open.isClosing) return open;
     return this.#opening.get(sessionId) ?? null;
   }
 
@@ -189,7 +189,7 @@ export class LocalRuntime implements Runtime {
   ): Promise<AgentSession> {
     const before = this.#open.get(sessionId);
     // The lock of the journal is free when it has ended.
-    if (before?.isEnding === true) await attempt(() => before.ended);
+    if (before?.isClosing === true) await attempt(() => before.ended);
     const opened = await this.#dependencies.journals.open(sessionId, { takeOver });
     const { journal, tornTail, past } = opened;
     const origin = opened.isForeign === undefined ? 'own' : 'foreign';
@@ -218,8 +218,8 @@ export class LocalRuntime implements Runtime {
     const hasEnded = state !== opened.state;
     const isClosed = origin === 'foreign' || hasEnded;
     const upgrade = isClosed ? closedUpgrade(opened.upgrade, state) : opened.upgrade;
-    const wasCut = origin === 'own' && hasEnded;
-    await session.resume({ changes, grants }, { past, stoppedAt, upgrade, wasCut });
+    const hasEndedTurn = origin === 'own' && hasEnded;
+    await session.resume({ changes, grants }, { past, stoppedAt, upgrade, hasEndedTurn });
     if (upgrade?.session !== undefined) this.#dependencies.report(new Error(READ_FROM_EVENTS));
     return session;
   }
@@ -228,12 +228,7 @@ export class LocalRuntime implements Runtime {
    * Ends what is pending in a session, as if it had been closed. None of it is performed.
    */
   async #endWork(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
-    if (
-      state.name === 'WaitingForUserInput' ||
-      state.name === 'Ready' ||
-      state.name === 'ShuttingDown'
-    )
-      return state;
+    if (isIdle(state)) return state;
     const event = { type: 'ShutdownRequested', at: this.#dependencies.clock.now() } as const;
     const stepped = step(state, event);
     await journal.append([{ event, state: stepped.state }]);

@@ -1,35 +1,22 @@
 /**
  * One session of the agent that is open in this process.
  *
- * Volatile events are pieces of a streamed reply or of a tool's output: they need not reach the
- * disk one by one, since the whole reply or result follows. A foreign session came from another
- * state folder, for example by an import.
- *
  * How it ends: the last `close`, or `shutDown`, sends ShutdownRequested (`#submitShutdown` stops
  * the calls first); the machine goes to ShuttingDown, whose action calls `end`; the loop then calls
  * `stopAll`. On a full disk the loop begins with `shutdownEvent`.
  *
  * From top to bottom: `Session`, the face for users of the library; `agentAdapter`, which describes
- * the agent's events to the loop; `AgentSession`; `Turn`, the result of a prompt, and texts for its
- * reason; and a buffer for events before their reader is there.
+ * the agent's events to the loop; and `AgentSession`. turn.ts has the result of a prompt.
  */
 
 import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
-import { messagesOf } from '../machine/conversation.js';
 import type { Event, InputMode, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
 import type { Image } from '../machine/message.js';
-import { toldUsage } from '../machine/moves/budget.js';
 import type { PastFiles } from '../machine/seen-files.js';
-import {
-  type Dimension,
-  type Settings,
-  type Usage,
-  type UsageTotals,
-  usageSince,
-} from '../machine/settings.js';
-import type { CancelledCause, State, WaitReason } from '../machine/state.js';
+import type { Settings, UsageTotals } from '../machine/settings.js';
+import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
@@ -37,14 +24,19 @@ import type { Grant } from '../policy/rules.js';
 import type { FileVersion } from '../ports/checkpoints.js';
 import type { AgentTypes, Entry, Journal, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
-import type { Input, StoppingPolicy, Watcher } from '../ports/session.js';
+import type { Input, Stepped, StoppingPolicy, Watcher } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
 import type { UnapprovedCall } from './approvals.js';
 import type { Equipment } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import { JournaledSession, type MachineAdapter, notOpen, type Posted, type Sent } from './loop.js';
 import { checkInput } from './outside-values.js';
-import { createPerformers, type Performers, perform, prepare } from './perform.js';
+import {
+  createPerformers,
+  type Performers,
+  perform as performAction,
+  prepare as prepareAction,
+} from './perform.js';
 import type {
   PlannedRewind,
   ReadJournal,
@@ -53,7 +45,14 @@ import type {
   RewindRequest,
 } from './rewind.js';
 import { modelSettings, refuseUnpriced, type Unpriced } from './session-settings.js';
-import { isUnattended, recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
+import {
+  callKey,
+  isUnattended,
+  recoverCalls,
+  runningCalls,
+  type StoppedCalls,
+} from './tool-run.js';
+import { type Turn, toTurn } from './turn.js';
 import type { SessionBegin } from './user-hooks.js';
 
 export type PromptOptions = {
@@ -145,8 +144,8 @@ export type Session = {
   /** Runs a command of the user in the workspace. Its changes count as the user's. */
   whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
   /**
-   * Resolves when the session waits for the user; rejects with the error that stopped it, for
-   * example a full disk.
+   * Resolves when the session waits for the user, or is shut down, and its last checkpoint is in
+   * the journal. Rejects with the error that stopped it, for example a full disk.
    */
   idle(): Promise<State>;
   /** Resolves when the session is shut down; rejects if an error stopped it. */
@@ -158,6 +157,10 @@ export type Session = {
   close(): Promise<void>;
 };
 
+/**
+ * Whether it is a piece of a streamed reply or of a tool's output. Such pieces need not reach the
+ * disk one by one, since the whole reply or result follows.
+ */
 const isVolatile = (event: Event): boolean =>
   event.type === 'TextDelta' ||
   event.type === 'ReasoningDelta' ||
@@ -191,29 +194,39 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
   startedId: (event) => (event.type === 'ToolStarted' ? event.callId : null),
 };
 
-/**
- * Facts about the end of the earlier process, read from the journal.
- *
- * - `past`: the files that calls have read and written; absent: the journal is read for it later.
- * - `stoppedAt`: the time of the last event, if a turn was running; null if none was. The time
- *   since then does not count for the turn.
- * - `upgrade`: set if an earlier version of the machine wrote the last entries: the conversation
- *   and work that this version continues.
- */
+/** Facts about the end of the earlier process. */
 type Interruption = {
+  /** The files that calls have read and written; undefined: the journal is read for them later. */
   readonly past: PastFiles | undefined;
+  /**
+   * The time of the last event, if a turn was running; null if none was. The time since then does
+   * not count for the turn.
+   */
   readonly stoppedAt: number | null;
+  /**
+   * Set if an earlier version of the machine wrote the last entries: the conversation and work that
+   * this version continues.
+   */
   readonly upgrade: MachineUpgrade | undefined;
-  /** The interrupted turn was ended just now: its commands and files are still to be settled. */
-  readonly wasCut: boolean;
+  /**
+   * Whether the runtime has just ended the interrupted turn, instead of continuing it (`endsTurn`).
+   * Commands of the turn may still run.
+   */
+  readonly hasEndedTurn: boolean;
 };
 
-/** `text`: empty for events that have none. */
+/**
+ * An input that came with an id. The same input has the same type and text; pictures and mode are
+ * not compared.
+ */
 type ClientInput = {
   readonly type: Event['type'];
+  /** Empty for events that have none. */
   readonly text: string;
   readonly sent: Promise<Sent>;
 };
+
+type SettingsChange = Extract<Input, { readonly type: 'SettingsChanged' }>;
 
 /** Parts of a session that come from the process that opens it, and are not stored. */
 export type LocalOptions = {
@@ -222,8 +235,8 @@ export type LocalOptions = {
   /** Whether `useModel` takes a model without a price where there is a limit in dollars. */
   readonly unpriced?: Unpriced;
   /**
-   * The calls of the last turn that needed an approval, without a user to ask: `endUnapproved` adds
-   * them, `prompt` empties the list.
+   * The calls of the last turn that needed an approval, without a user to ask. The list is shared:
+   * `endUnapproved` (approvals.ts) adds to it, `prompt` empties it.
    */
   readonly unapproved?: UnapprovedCall[];
 };
@@ -252,13 +265,14 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly id: string;
   readonly tornTail: Session['tornTail'];
   /**
-   * The last foreign entry; Infinity: all are foreign, and the next prompt adopts the session. Then
-   * it is the end of the journal, with that prompt.
+   * The last foreign entry; 0: none. Foreign entries were written in another state folder, for
+   * example before an import. Infinity: all are foreign. Then the runtime has ended pending work,
+   * and the next prompt adopts the session: entries up to that prompt stay foreign.
    */
   #foreignUntil: number;
-  /** The openings of the session that are not closed. */
-  readonly #holders = new Set<Session>([this]);
-  /** Inputs by the ids of their senders, without pictures; null until the first that has one. */
+  /** The openings of this session that are not closed; the first is the session itself. */
+  readonly #openings = new Set<Session>([this]);
+  /** Inputs by the ids of their senders; null until the first that has one. */
   #clientInputs: Promise<Map<string, ClientInput>> | null = null;
   /** Rewinds so far, for their ids. */
   #rewinds = 0;
@@ -294,12 +308,12 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   /** Called before the event of the action is durable (step 1). */
   protected prepare(action: Action, state: State): readonly string[] {
-    return prepare(action, state, this.#performers);
+    return prepareAction(action, state, this.#performers);
   }
 
   /** Called once the event of the action is durable (step 3). */
   protected perform(action: Action, state: State): void {
-    perform(action, state, this.#performers);
+    performAction(action, state, this.#performers);
   }
 
   readonly state = async (): Promise<State> => {
@@ -318,6 +332,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (isIdle(this.current)) unapproved.length = 0;
     const client = requestId === undefined ? {} : { clientRequestId: requestId };
     const { seq } = await this.send({ type: 'UserInput', text, mode, ...client });
+    // an earlier input had this id
     if (seq <= lastSeq) return this.#repeatedTurn(seq, signal);
     return toTurn(before, await this.#idleAfter(signal), unapproved);
   };
@@ -340,6 +355,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const ended = await this.#endedTurn(seq);
     if (ended !== null) return ended;
     const state = await this.#idleAfter(signal);
+    // read again, for its usage: an idle session has ended it
     return (await this.#endedTurn(seq)) ?? toTurn(state.session.usage, state, []);
   }
 
@@ -390,11 +406,9 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
   readonly send = async (value: Input): Promise<{ readonly seq: number }> => {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#submitShutdown();
-    const complete = input.type === 'SettingsChanged' ? this.#complete(input) : input;
-    const { clientRequestId } = input;
-    const sent = await (clientRequestId === undefined
-      ? this.submit(complete)
-      : this.#sendOnce(clientRequestId, complete));
+    const event = input.type === 'SettingsChanged' ? this.#userChange(input) : input;
+    const { clientRequestId: id } = input;
+    const sent = await (id === undefined ? this.submit(event) : this.#sendOnce(id, event));
     if (!Number.isFinite(this.#foreignUntil) && input.type === 'UserInput') await this.#adopt();
     return sent;
   };
@@ -422,11 +436,11 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return earlier.sent;
   }
 
-  /** The change without fields that only the runtime may set, and with prices. */
-  #complete(input: Extract<Input, { readonly type: 'SettingsChanged' }>): Posted {
-    const { stoppedAt: _, ...change } = input;
-    const { tools: __, fallback: ___, primary: ____, ...patch } = input.patch;
-    return { ...change, ...this.#changeSettings(patch) };
+  /** A user's change, with prices, and without the fields that only the runtime may set. */
+  #userChange(input: SettingsChange): Posted {
+    const { stoppedAt: _stoppedAt, ...change } = input;
+    const { tools: _tools, fallback: _fallback, primary: _primary, ...patch } = input.patch;
+    return { ...change, ...this.#settingsChange(patch) };
   }
 
   /** Reads the inputs from the journal, without those of the session that it was forked from. */
@@ -442,24 +456,25 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return inputs;
   }
 
+  /** Makes a foreign session one of this state folder. */
   async #adopt(): Promise<void> {
     this.#foreignUntil = this.#journal.seq;
     const adopted = await attempt(() => this.#journal.adopt?.());
-    // It stays foreign: a later resume ends pending work instead of continuing it.
+    // The next opening finds it foreign, and ends pending work instead of continuing it.
     if (adopted.kind === 'fault') this.#report(adopted.fault);
   }
 
   /** Submits ShutdownRequested, after the calls were stopped: the model learns their outcomes. */
   async #submitShutdown(): Promise<{ readonly seq: number }> {
     const { tools, checkpoints } = this.#performers;
-    const stopped = tools.isIdle ? null : await tools.stopForEnd();
+    const stoppedCalls = tools.isIdle ? null : await tools.stopForEnd();
     // A session with nothing to wait for ends at once, so the event of the last checkpoint must
     // come before.
     if (!checkpoints.isSettled) await checkpoints.settle();
     // A rewind is changing files: it ends first.
     if (this.current.name === 'Rewinding') await this.idle();
-    const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
-    stopped?.reportUsage();
+    const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stoppedCalls) });
+    stoppedCalls?.reportUsage();
     return submitted;
   }
 
@@ -471,62 +486,72 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     };
   }
 
-  /** Also waits for the last checkpoint: later changes of files are not the session's. */
   readonly idle = async (): Promise<State> => {
-    const state = await this.#rest();
+    if (this.fault !== null) await this.ended; // rejects with the fault
+    const state = isIdle(this.current)
+      ? this.current
+      : await this.#awaitStep((stepped) => (isIdle(stepped.state) ? stepped.state : null));
+    // Changes of files after the last checkpoint are not the session's.
     const { checkpoints } = this.#performers;
     // an ended session takes no event of a checkpoint
     if (!checkpoints.isSettled) await Promise.race([checkpoints.settle(), this.ended]);
     return state;
   };
 
-  async #rest(): Promise<State> {
-    if (this.fault !== null) await this.ended; // rejects with the fault
-    if (isIdle(this.current)) return this.current;
-    return new Promise((resolve, reject) => {
-      const unwatch = this.watch(({ state }) => {
-        if (!isIdle(state)) return;
-        unwatch();
-        resolve(state);
+  /**
+   * Waits for the first step for which `find` returns something. Rejects if the session ends
+   * before, or with the error of `sent`.
+   */
+  async #awaitStep<T>(find: (step: Stepped) => T | null, sent?: Promise<Sent>): Promise<T> {
+    let unwatch = (): void => undefined;
+    try {
+      return await new Promise<T>((resolve, reject) => {
+        unwatch = this.watch((step) => {
+          const result = find(step);
+          if (result !== null) resolve(result);
+        });
+        sent?.catch(reject);
+        this.ended.then(() => reject(notOpen(this.id)), reject);
       });
-      this.ended.then(() => reject(notOpen(this.header.sessionId)), reject);
-    });
+    } finally {
+      unwatch();
+    }
   }
 
   readonly timeline = async (): Promise<readonly RewindPoint[]> => {
     const { readTimeline } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
+    const { journal, checkpoints } = await this.#rewindSources();
     return (await readTimeline(journal, checkpoints)).points;
   };
 
   readonly planRewind = async (request: RewindRequest): Promise<RewindReport> => {
     const { planRewind } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
+    const { journal, checkpoints } = await this.#rewindSources();
     return (await planRewind(journal, this.current, checkpoints, request)).report;
   };
 
   readonly rewind = async (request: RewindRequest): Promise<RewindReport> => {
     const { planRewind } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
-    return this.#goTo(await planRewind(journal, this.current, checkpoints, request));
+    const { journal, checkpoints } = await this.#rewindSources();
+    return this.#carryOut(await planRewind(journal, this.current, checkpoints, request));
   };
 
   readonly restoreFile = async (version: FileVersion): Promise<RewindReport> => {
     const { planFile } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
-    return this.#goTo(await planFile(journal, checkpoints, version));
+    const { journal, checkpoints } = await this.#rewindSources();
+    return this.#carryOut(await planFile(journal, checkpoints, version));
   };
 
   readonly redo = async (): Promise<RewindReport> => {
     const { planRedo } = await import('./rewind.js');
-    const { journal, checkpoints } = await this.#settled();
-    return this.#goTo(await planRedo(journal, this.current, checkpoints));
+    const { journal, checkpoints } = await this.#rewindSources();
+    return this.#carryOut(await planRedo(journal, this.current, checkpoints));
   };
 
   readonly undoCompaction = async (): Promise<RewindReport> => {
     const { planUndoCompaction } = await import('./rewind.js');
-    const { journal } = await this.#settled();
-    return this.#goTo(await planUndoCompaction(journal, this.current));
+    const { journal } = await this.#rewindSources();
+    return this.#carryOut(await planUndoCompaction(journal, this.current));
   };
 
   readonly whileUserRuns = async <T>(command: () => Promise<T>): Promise<T> => {
@@ -543,7 +568,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
    * The journal and checkpoints for planning a rewind, once the last checkpoint is in the journal.
    * Rejects while a turn runs.
    */
-  async #settled() {
+  async #rewindSources() {
     if (this.current.name !== 'WaitingForUserInput' && this.current.name !== 'Ready') {
       const { CannotRewind } = await import('./rewind.js');
       throw new CannotRewind('A turn is running: stop it first, then take it back.');
@@ -556,30 +581,15 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     return { journal, checkpoints: checkpoints.checkpoints };
   }
 
-  /** Posts the planned rewind, and waits until its files are restored or it is refused. */
-  async #goTo(planned: PlannedRewind): Promise<RewindReport> {
+  /** Carries out a planned rewind. Rejects if it is refused, or if the session ends meanwhile. */
+  async #carryOut(planned: PlannedRewind): Promise<RewindReport> {
     const { to, direction, conversation, plan, refusal, note = null, report } = planned;
-    const { CannotRewind, reportRewind } = await import('./rewind.js');
+    const { CannotRewind, reportRewound } = await import('./rewind.js');
     if (refusal !== null) throw new CannotRewind(refusal);
     if (plan === null && conversation === null) return report;
     this.#rewinds += 1; // two rewinds may follow the same entry
     const rewindId = `rewind-${this.seq + 1}-${this.#rewinds}`;
-    const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
-      const unwatch = this.watch(({ event, diagnostics }) => {
-        if (!('rewindId' in event) || event.rewindId !== rewindId) return;
-        const [refused] = diagnostics; // why the machine refuses the event
-        const isAccepted = event.type === 'RewindRequested' && refused === undefined;
-        // Files are being restored: Rewound follows.
-        if (isAccepted && plan !== null) return;
-        unwatch();
-        if (refused !== undefined)
-          reject(new CannotRewind(`Nothing was taken back: ${refused.why}.`));
-        else resolve(event.type === 'Rewound' ? event : null);
-      });
-      // What was restored is not known then.
-      this.ended.then(() => reject(notOpen(this.header.sessionId)), reject);
-    });
-    const submitted = this.submit({
+    const sent = this.submit({
       type: 'RewindRequested',
       rewindId,
       to,
@@ -588,42 +598,44 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
       ...(plan === null ? {} : { files: { plan } }),
       ...(note === null ? {} : { note }),
     });
-    const [done] = await Promise.all([rewound, submitted]);
-    if (done === null) return report;
-    const unrestored = new Set(done.left.map(({ path }) => path));
-    // paths of files, names of HEAD, branches and git's index (`refs`), and '.' if all of it failed
-    const refs = unrestored.has('.') ? [] : report.refs.filter(({ name }) => !unrestored.has(name));
-    return reportRewind(planned, report.messages, { ...done, refs });
+    const { event, refused } = await this.#awaitStep(({ event, diagnostics: [refused] }) => {
+      if (!('rewindId' in event) || event.rewindId !== rewindId) return null;
+      const isRestoring = event.type === 'RewindRequested' && plan !== null;
+      // If files are being restored, Rewound follows.
+      return isRestoring && refused === undefined ? null : { event, refused };
+    }, sent);
+    if (refused !== undefined) throw new CannotRewind(`Nothing was taken back: ${refused.why}.`);
+    return event.type === 'Rewound' ? reportRewound(planned, event) : report;
   }
 
   readonly close = async (): Promise<void> => {
-    this.#holders.delete(this);
-    if (this.#holders.size === 0) await this.shutDown();
+    this.#openings.delete(this);
+    if (this.#openings.size === 0) await this.shutDown();
   };
 
-  /** The session for a further opening. The last `close` ends the session. */
+  /** A further opening of the session. The last `close` ends the session. */
   join(watcher: Watcher | undefined): Session {
     const unwatch = watcher === undefined ? null : this.watch(watcher);
-    const joined: Session = {
+    const opening: Session = {
       ...this,
       close: async () => {
         unwatch?.();
-        this.#holders.delete(joined);
-        if (this.#holders.size === 0) await this.shutDown();
+        this.#openings.delete(opening);
+        if (this.#openings.size === 0) await this.shutDown();
       },
     };
-    this.#holders.add(joined);
-    return joined;
+    this.#openings.add(opening);
+    return opening;
   }
 
-  /** Whether the session has ended, or is ending because all its openings are closed. */
-  get isEnding(): boolean {
-    return this.isOver || this.#holders.size === 0;
+  /** Whether the session can't be joined any more: all its openings are closed, or it is over. */
+  get isClosing(): boolean {
+    return this.isOver || this.#openings.size === 0;
   }
 
   /** Ends the session for all its openings. */
   async shutDown(): Promise<void> {
-    this.#holders.clear();
+    this.#openings.clear();
     if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
     await this.ended;
   }
@@ -632,26 +644,27 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
    * Continues a session that was opened again:
    *
    * 1. The tools judge anew the calls that have not run.
-   * 2. New settings are applied, so that nothing starts under the old ones. After a clean end
-   *    nothing starts, and they can change only after step 3.
-   * 3. Resumed is sent: the machine continues its work, and calls of the earlier process are
+   * 2. New settings are applied, so that nothing starts under the old ones. In ShuttingDown, the
+   *    state after a clean end, they are refused until step 3, which then starts nothing.
+   * 3. Resumed is sent: the machine continues its work, and what the earlier process has left is
    *    settled (`#recover`).
-   * 4. If the turn was cut, its commands are awaited.
+   * 4. If the interrupted turn was ended, no call waits for its commands, so this waits for their
+   *    end.
    */
   async resume(
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
-    { past, stoppedAt, upgrade, wasCut }: Interruption,
+    { past, stoppedAt, upgrade, hasEndedTurn }: Interruption,
   ): Promise<void> {
     const { epoch: before, grants: recorded, settings, counters } = this.#opened.session;
     const wasClosed = this.#opened.name === 'ShuttingDown';
-    const stopped = stoppedAt === null ? {} : { stoppedAt };
+    const ranUntil = stoppedAt === null ? {} : { stoppedAt };
     const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
     const change = (): void => {
       if (Object.keys(changes).length === 0 && hasSameGrants) return;
       this.post({
-        ...this.#changeSettings(changes),
+        ...this.#settingsChange(changes),
         ...(hasSameGrants ? {} : { grants }),
-        ...stopped,
+        ...ranUntil,
       });
     };
     const judged = await this.#judgePending({ ...settings, ...changes });
@@ -659,20 +672,20 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const event: Posted = {
       type: 'Resumed',
       epoch: before + 1,
-      ...stopped,
+      ...ranUntil,
       ...(upgrade === undefined ? {} : { upgrade }),
       ...judged,
     };
-    // A killed batch may have no checkpoint of its files yet.
-    if ((!wasClosed || wasCut) && counters.batch > 0)
+    // The process may have been killed before the checkpoint of its last batch.
+    if ((!wasClosed || hasEndedTurn) && counters.batch > 0)
       this.#performers.checkpoints.noteKilled(`batch-${counters.batch}`);
-    let takingOver: Promise<void> | null = null;
+    let takingOver: Promise<void> | null = null; // set when `resumed` resolves
     const resumed = this.submit(event, (accepted, state) => {
       if (accepted) takingOver = this.#recover(state, past);
     });
     if (wasClosed) change();
     await resumed;
-    if (wasCut) await takingOver;
+    if (hasEndedTurn) await takingOver;
   }
 
   /**
@@ -683,11 +696,11 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     if (this.#opened.name !== 'ExecutingTools') return {};
     const { calls } = this.#opened;
     const { tools, redactor, userPlaces } = this.#equipment;
-    const judged: JudgedCall[] = [];
+    const rejudged: JudgedCall[] = [];
     for (const { judged: call, status } of calls) {
       if (!isPending(status)) continue;
       const { callId, tool, rawInput = JSON.stringify(call.input) } = call;
-      const rejudged = await judgeCall(
+      const again = await judgeCall(
         { type: 'call', callId, tool, rawInput },
         tools,
         workspace,
@@ -696,13 +709,13 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
         sandbox,
       );
       // Hooks only tighten, and do not run twice for a call.
-      judged.push(call.hooks === undefined ? rejudged : { ...rejudged, hooks: call.hooks });
+      rejudged.push(call.hooks === undefined ? again : { ...again, hooks: call.hooks });
     }
-    return judged.length === 0 ? {} : { judged };
+    return rejudged.length === 0 ? {} : { judged: rejudged };
   }
 
-  /** Adds the prices of a new model. Throws if the model is not connected. */
-  #changeSettings(patch: Partial<Settings>): Extract<Input, { readonly type: 'SettingsChanged' }> {
+  /** The event of a change, with the prices of a new model. Throws if that is not connected. */
+  #settingsChange(patch: Partial<Settings>): SettingsChange {
     if (patch.model === undefined) return { type: 'SettingsChanged', patch };
     return {
       type: 'SettingsChanged',
@@ -713,13 +726,12 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   /**
    * Settles what an earlier process of the session has left. Its calls without an outcome are
-   * recovered: if such a call runs, it is waited for (`waited`), and its outcome is posted later.
-   * Its other commands are taken over: jobs go on, the rest is ended, and then this resolves.
-   * `past`: what it knew of files.
+   * recovered: such a call is waited for if it still runs, and its outcome is posted later. Its
+   * other commands are taken over: jobs go on, the rest is ended, and then this resolves.
    */
   #recover(resumed: State, past: PastFiles | undefined): Promise<void> {
     const running = runningCalls(this.#opened, resumed);
-    const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
+    const waited = running.map(({ batchId, call }) => callKey(batchId, call.callId));
     const unattended = isUnattended(resumed.session.settings);
     const takeOver = () => this.#equipment.takeOver?.(waited, unattended);
     const takingOver = attempt(takeOver).then((taken) => {
@@ -737,10 +749,15 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
     const { models, compactions, timers, tools, previews, hooks, userHooks } = this.#performers;
     timers.cancelAll();
     const { clock, jobs } = this.#equipment;
-    const stopped = Promise.all(
-      [models, compactions, tools, previews, hooks, userHooks].map((runs) => runs?.stopAll()),
-    );
-    await waitAtMost(clock, this.current.session.settings.graceMs, stopped);
+    const stopping = Promise.all([
+      models.stopAll(),
+      compactions?.stopAll(),
+      tools.stopAll(),
+      previews.stopAll(),
+      hooks.stopAll(),
+      userHooks?.stopAll(),
+    ]);
+    await waitAtMost(clock, this.current.session.settings.graceMs, stopping);
     for (const job of jobs.list()) {
       const killed = await attempt(() => job.kill());
       if (killed.kind === 'fault') this.#report(killed.fault);
@@ -753,9 +770,9 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 }
 
 const stoppedOutcomes = (
-  stopped: StoppedCalls | null,
+  stoppedCalls: StoppedCalls | null,
 ): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
-  const outcomes = stopped?.outcomes() ?? [];
+  const outcomes = stoppedCalls?.outcomes() ?? [];
   return outcomes.length === 0 ? {} : { outcomes };
 };
 
@@ -767,135 +784,5 @@ const isPending = (status: CallStatus): boolean =>
   status === 'starting';
 
 /** Whether the session does nothing until the user acts. */
-const isIdle = ({ name }: State): boolean =>
+export const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
-
-/** The result of a prompt, available when the session is idle again. */
-export type Turn = {
-  /** True if the turn ended with the model's answer. */
-  readonly ok: boolean;
-  /** The model's final text; empty if the turn ended without an answer. */
-  readonly text: string;
-  /** Why the turn ended: `endOfTurn`, `cancelled`, `budget`, `error`, … */
-  readonly reason: TurnReason;
-  /**
-   * Tokens and cost since the prompt; the cost is null if the price of any call is unknown.
-   * `atLeast`: it is a lower bound, since a call broke off.
-   */
-  readonly usage: Usage;
-  readonly state: State;
-};
-
-/** Why a turn ended. `unapproved`: calls that needed an approval, without a user to ask. */
-export type TurnReason =
-  | WaitReason
-  | {
-      readonly kind: 'cancelled';
-      readonly cause: 'approval';
-      readonly unapproved: readonly UnapprovedCall[];
-    };
-
-/** The text of the last message if the model wrote it; empty otherwise. */
-const finalText = (state: State): string => {
-  const last = messagesOf(state.session.conversation).at(-1);
-  if (last?.role !== 'assistant') return '';
-  return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
-};
-
-/** Tokens and cost that were added to the totals. */
-export const usageBetween = (before: UsageTotals, after: UsageTotals): Usage => {
-  const { unpriced, ...usage } = usageSince(before, after);
-  return unpriced > 0 ? { ...usage, costUsd: null } : usage;
-};
-
-/** If the session was shut down during the turn, the prompt counts as cancelled. */
-const turnReason = (state: State): WaitReason =>
-  state.name === 'WaitingForUserInput' ? state.reason : { kind: 'cancelled', cause: 'user' };
-
-const toTurn = (before: UsageTotals, state: State, unapproved: readonly UnapprovedCall[]): Turn => {
-  const reason = turnReason(state);
-  const endedByModel = reason.kind === 'endOfTurn';
-  return {
-    ok: endedByModel && reason.cause === 'answer',
-    text: endedByModel ? finalText(state) : '',
-    reason:
-      reason.kind === 'cancelled' && unapproved.length > 0
-        ? { kind: 'cancelled', cause: 'approval', unapproved: [...unapproved] }
-        : reason,
-    usage: usageBetween(before, toldUsage(state)),
-    state,
-  };
-};
-
-type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
-
-const limitTexts: Readonly<Record<Dimension, string>> = {
-  usd: 'The limit in dollars is reached, or the next request could exceed it.',
-  tokens: 'The limit in tokens is reached.',
-  time: 'The time limit was reached.',
-  rounds: 'The limit in rounds was reached.',
-  truncation: 'The reply was cut off at the output limit of the model several times.',
-  repeats: 'The model repeated the same calls, so the turn was stopped.',
-  errors: 'All calls of the model failed several times in a row, so the turn was stopped.',
-  sameResults:
-    'The calls of the model gave the same results several times, so the turn was stopped.',
-};
-
-const endTexts: Readonly<Record<EndCause, string>> = {
-  answer: '',
-  empty: 'The model gave an empty reply.',
-  refused: 'The model, or a filter of its provider, stopped the answer.',
-  truncated: 'The answer was cut off at the output limit of the model.',
-};
-
-const stopTexts: Readonly<Record<CancelledCause, string>> = {
-  user: 'The turn was cancelled.',
-  veto: 'A hook stopped the turn.',
-  approval: 'A call needed approval, but there was no user to ask.',
-  policy: 'The stopping policy ended the turn.',
-};
-
-/**
- * Why a turn ended, as sentences; empty if it ended with the model's answer, or has not started.
- */
-export const reasonText = (reason: WaitReason): string => {
-  switch (reason.kind) {
-    case 'endOfTurn':
-      return endTexts[reason.cause];
-    case 'cancelled':
-      return stopTexts[reason.cause];
-    case 'budget':
-      return limitTexts[reason.dimension];
-    case 'error':
-      return reason.message;
-    case 'start':
-    case 'compacted':
-    case 'rewound':
-    case 'resumed':
-      return '';
-    default:
-      return reason satisfies never;
-  }
-};
-
-/** Stores items in order until the first subscription. No item may be undefined. */
-export type EventBuffer<T extends object | string> = {
-  push(item: T): void;
-  /** Delivers the stored items, then each new one. The returned function ends the subscription. */
-  subscribe(listener: (item: T) => void): () => void;
-};
-
-export const createEventBuffer = <T extends object | string>(): EventBuffer<T> => {
-  const early: T[] = [];
-  let deliver = (item: T): void => void early.push(item);
-  return {
-    push: (item) => deliver(item),
-    subscribe(listener) {
-      for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
-      deliver = listener;
-      return () => {
-        if (deliver === listener) deliver = () => undefined;
-      };
-    },
-  };
-};

@@ -25,7 +25,8 @@ import type { JournalStore, StartedBy } from '../ports/journal.js';
 import type { InterruptedCall, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool, filledText } from '../tools/define-tool.js';
 import type { LocalRuntime } from './runtime.js';
-import { type AgentSession, reasonText } from './session.js';
+import type { AgentSession } from './session.js';
+import { reasonText } from './turn.js';
 
 const schema = v.strictObject({
   purpose: filledText('What it is for, in a few words.'),

@@ -577,7 +577,7 @@ const createRun = (
   return run;
 };
 
-const callKey = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+export const callKey = (batchId: string, callId: string): string => `${batchId} ${callId}`;
 
 /** Whether no user can be asked for more than the sandbox allows. */
 export const isUnattended = ({ onAsk, preset }: Settings): boolean =>

@@ -19,6 +19,7 @@ import {
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { systemClock } from '../../src/platform/clock.js';
 import type { Watcher } from '../../src/ports/session.js';
 import { type AgentOptions, createAgent } from '../../src/session/create-agent.js';
 import type { Session } from '../../src/session/session.js';
@@ -133,6 +134,19 @@ test('a journal that could not be read for a request id is read again for the ne
   });
   const session = await agent.open({ workspace });
   await assert.rejects(session.prompt('hi', { requestId: 'a' }), /EMFILE/);
+  assert.equal((await session.prompt('hi', { requestId: 'a' })).text, 'one');
+  await session.close();
+});
+
+test('a prompt whose event was refused runs when it is sent again', async (context) => {
+  let isBroken = false;
+  const clock = { ...systemClock, now: () => (isBroken ? Number.NaN : systemClock.now()) };
+  const model = testModel(say('one'));
+  const { agent, workspace } = agentHere(context, model, { clock });
+  const session = await agent.open({ workspace });
+  isBroken = true;
+  await assert.rejects(session.prompt('hi', { requestId: 'a' }), /the clock gives no time/);
+  isBroken = false;
   assert.equal((await session.prompt('hi', { requestId: 'a' })).text, 'one');
   await session.close();
 });

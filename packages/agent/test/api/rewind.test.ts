@@ -14,11 +14,21 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
-import { callTools, hang, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import {
+  callTools,
+  hang,
+  rawCall,
+  say,
+  testModel,
+  typesOf,
+  watchedStore,
+} from '../../../../test/kit/runtime/stage.js';
 import { fillFolder } from '../../../../test/made-folder.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
+import { type Clock, systemClock } from '../../src/platform/clock.js';
 import {
   type AgentOptions,
   createAgent,
@@ -463,6 +473,52 @@ test('of two rewinds at once one is refused, and none waits for ever', async (co
   const both = await Promise.allSettled([session.rewind({ at: 0 }), session.rewind({ at: 0 })]);
   assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
   assert.equal(text(workspace, 'new.txt'), null);
+});
+
+test('a rewind whose session ends before its files are known is not told as done', async (context) => {
+  const journals = watchedStore(memoryJournals(), (drafts) => {
+    if (typesOf(drafts).includes('Rewound')) throw new Error('the disk is full');
+  });
+  const answers = [bash('rm precious.txt'), say('gone')];
+  const { session, workspace } = await openWith(context, { sandbox: 'off' }, answers, { journals });
+  await session.prompt('clean up');
+  await assert.rejects(session.rewind({ at: 0 }), /the disk is full/);
+  assert.equal(text(workspace, 'precious.txt'), 'precious\n', 'control: it was being done');
+});
+
+test('neither a rewind that can not be sent nor a wait that the end breaks off goes on watching', async (context) => {
+  let isBroken = false;
+  const clock: Clock = {
+    ...systemClock,
+    now: () => (isBroken ? Number.NaN : systemClock.now()),
+  };
+  const journals = watchedStore(memoryJournals(), (drafts) => {
+    if (typesOf(drafts).includes('CancelTurn')) throw new Error('the disk is full');
+  });
+  const answers = [bash('rm precious.txt'), say('gone'), hang()];
+  const more = { clock, journals };
+  const { session } = await openWith(context, { sandbox: 'off' }, answers, more);
+  await session.prompt('clean up');
+  let watching = 0;
+  const { watch } = session;
+  const counted: typeof watch = (watcher) => {
+    const unwatch = watch(watcher);
+    watching += 1;
+    return () => {
+      watching -= 1;
+      unwatch();
+    };
+  };
+  Object.assign(session, { watch: counted });
+  isBroken = true;
+  await assert.rejects(session.rewind({ at: 0 }), /the clock gives no time/);
+  isBroken = false;
+  const afterRewind = watching;
+  await session.send({ type: 'UserInput', text: 'wait', mode: 'steer' });
+  const waiting = assert.rejects(session.idle(), /the disk is full/);
+  await assert.rejects(session.cancel(), /the disk is full/);
+  await waiting;
+  assert.deepEqual([afterRewind, watching - afterRewind], [0, 0]);
 });
 
 test('the model learns that files stay when only the conversation goes back', async (context) => {

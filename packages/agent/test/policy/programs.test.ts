@@ -6,11 +6,21 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
-import { uncoveredWord } from '../../src/policy/command-options.js';
 import { listWords, namedRows } from '../../src/policy/paths.js';
 import { SUBCOMMAND_ROWS } from '../../src/policy/programs/git.js';
-import { matchesOption, type Program } from '../../src/policy/programs/program.js';
-import { commandMeaning, findRow, PROGRAM_ROWS } from '../../src/policy/programs/program-table.js';
+import {
+  isHarmlessOption,
+  isWholeOption,
+  matchesOption,
+  type Program,
+} from '../../src/policy/programs/program.js';
+import {
+  commandMeaning,
+  findRow,
+  isBuiltin,
+  isGit,
+  PROGRAM_ROWS,
+} from '../../src/policy/programs/program-table.js';
 import { pick, type Random, seeded } from '../shell/hostile/random.js';
 
 const repeated = (names: readonly string[]): readonly string[] =>
@@ -39,26 +49,6 @@ test('no option of a program is both risky and harmless', () => {
   assert.deepEqual(contradictions({ risky: '-o', harmless: '-cov -v' }, 'x'), ['-cov'], 'control');
 });
 
-/** Words that a rule for the program alone covers in the sandbox, and words that it does not. */
-const COVERED = [
-  ['go', ['test', '-count=1', '-short', '-run=Foo'], ['test', '-exec=x', './...']],
-  ['go', ['build', '-mod=vendor'], ['build', '--o', 'x']],
-  ['tar', ['czf', 'a.tgz', 'LICENSE', 'Foo.txt'], ['xPf', 'a.tar']],
-  ['go', ['test', '-coverpkg=./...'], ['test', '-coverprofile=go.mod']],
-  ['go', ['build', '-v'], ['build', '-gccgoflags', '-fplugin=x']],
-  ['date', ['-Iseconds'], ['-us', '12:00']],
-  ['date', ['+%F'], ['010100002020']],
-  ['awk', ['-F:', '--lint', '{ print $1 }'], ['-dout', '1']],
-  ['gawk', ['--field-separator', ':', '1'], ['--pretty=out', '1']],
-] as const;
-
-test('only the options that run or write something elsewhere are not covered by a rule', () => {
-  for (const [name, covered, risky] of COVERED) {
-    assert.equal(uncoveredWord([name, ...covered], [name], 'fenced'), null, covered.join(' '));
-    assert.notEqual(uncoveredWord([name, ...risky], [name], 'fenced'), null, risky.join(' '));
-  }
-});
-
 /** Names of one program, and a name that only looks like one. */
 const SAME = [
   ['rm', '/bin/grm', 'grmdir'],
@@ -75,6 +65,49 @@ test('a program has the same row under each of its names', () => {
     assert.notEqual(findRow(name), undefined, name);
     assert.equal(findRow(other), findRow(name), other);
     assert.notEqual(findRow(foreign), findRow(name), foreign);
+  }
+});
+
+test('the program of a command is found by its name, or known only when it runs', () => {
+  const isGits = [['git'], ['/usr/bin/git', 'x'], ['gh'], [null], []].map(isGit);
+  assert.deepEqual(isGits, [true, true, false, false, false]);
+  assert.match(commandMeaning([null, 'x']).unclear ?? '', /named when it runs/);
+  assert.deepEqual([commandMeaning([]), commandMeaning(['ls'])], [{}, {}]);
+});
+
+test('the builtins are those that bash has', () => {
+  const { stdout } = spawnSync('bash', ['-c', 'compgen -b'], { encoding: 'utf8' });
+  const builtins = listWords(stdout);
+  assert.deepEqual([builtins.length > 50, builtins.filter((name) => !isBuiltin(name))], [true, []]);
+  assert.deepEqual(['ls', 'git', 'env', 'if'].filter(isBuiltin), []);
+});
+
+/** Words that are one of the options, and words that are not. */
+const OPTIONS = [
+  [
+    matchesOption,
+    '-o --output -exec',
+    '-o -xo -ox --output --output=x --o -exec -exec=x',
+    '-x -exe',
+  ],
+  [matchesOption, '-x --output', '-x', 'x -- --outputs -output=a --x'],
+  [isWholeOption, '-o -exec', '-o -o=x --o -exec --exec=x\ny', '-oexec -ox exec o'],
+  [
+    isHarmlessOption,
+    '-n -1 -a -b --long',
+    '-n -n5 -n55 -1 -5 -55 -ab -1a --long --long=x',
+    '-c -c5 -n5x -n-n5 -nx -ac -ca -x-5 -5x --lon +ab',
+  ],
+  [isHarmlessOption, '-n', '-n', '-1 -5'],
+] as const;
+
+test('an option is known alone, in a cluster, shortened and with a value', () => {
+  for (const [matches, list, yes, no] of OPTIONS) {
+    const words = [...yes.split(' '), ...no.split(' ')];
+    assert.deepEqual(
+      words.filter((word) => matches(word, list)),
+      yes.split(' '),
+    );
   }
 });
 

@@ -7,16 +7,15 @@ import fc from 'fast-check';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
 import {
-  cleanConfig,
   codePlaces,
   configEntries,
   createIndexReader,
   createNamedPlaces,
   findRepository,
   gitFoldersAt,
-  isHarmlessInWorktree,
   isInWorktreeFolder,
 } from '../../src/command/sandbox/git-folders.js';
+import { cleanConfig, isHarmlessInWorktree } from '../../src/command/sandbox/new-repository.js';
 import { findProgram } from '../../src/platform/find-program.js';
 import { settingKey } from '../../src/policy/paths.js';
 
@@ -231,6 +230,10 @@ test('a worktree of any name has its own folder', (t) => {
     const gitdir = path.join(folder, '.git/worktrees', name, 'gitdir');
     assert.ok(isInWorktreeFolder(gitdir), name);
     assert.ok(isHarmlessInWorktree(gitdir, folder), name);
+    const elsewhere = path.join(folder, 'elsewhere');
+    assert.ok(isHarmlessInWorktree(gitdir, elsewhere), 'named in turn');
+    writeFileSync(path.join(folder, name, '.git'), path.dirname(gitdir)); // as git refuses it
+    assert.ok(!isHarmlessInWorktree(gitdir, elsewhere), name);
     writeFileSync(gitdir, '/elsewhere/tree/.git\n');
     assert.ok(!isHarmlessInWorktree(gitdir, folder), name);
   }
@@ -318,4 +321,24 @@ test('a change of the configuration behind a symlink is seen', (t) => {
   assert.deepEqual(named(), ['one']);
   writeFileSync(dotfile, '[core]\n\thooksPath = other\n');
   assert.deepEqual(named(), ['other']);
+});
+
+test('what a name in the configuration leads to is looked at again', (t) => {
+  const folder = makeRepository(t);
+  git(folder, 'config', 'core.sshCommand', 'sh setup');
+  git(folder, 'config', 'core.hooksPath', 'hooks');
+  const find = createNamedPlaces(folder, { HOME: folder, GIT_CONFIG_SYSTEM: '/dev/null' });
+  const named = () => find().map(({ path: at }) => path.relative(folder, at));
+  assert.deepEqual(named(), ['hooks']);
+  writeFileSync(path.join(folder, 'setup'), ':');
+  assert.deepEqual(named().sort(), ['hooks', 'setup']);
+  mkdirSync(path.join(folder, 'own'));
+  symlinkSync('own', path.join(folder, 'hooks'));
+  assert.deepEqual(named().sort(), ['hooks', 'own', 'setup']);
+  git(folder, 'config', 'core.sshCommand', 'bin/ssh');
+  mkdirSync(path.join(folder, 'bin'));
+  symlinkSync('later', path.join(folder, 'bin/ssh'));
+  assert.deepEqual(named().sort(), ['bin/ssh', 'hooks', 'own']);
+  writeFileSync(path.join(folder, 'bin/later'), ':');
+  assert.deepEqual(named().sort(), ['bin/later', 'bin/ssh', 'hooks', 'own']);
 });

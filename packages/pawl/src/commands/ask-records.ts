@@ -254,9 +254,9 @@ const tellAnswers = (
   { node, texts }: Extract<TreeAction, { readonly type: 'AnswerSubcall' }>,
   stepped: TreeStepped,
 ): PrintedLines => {
-  // such a text stands for a call without an answer
-  const failed = texts.filter((text) => text.startsWith('Error: ')).length;
-  const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
+  // so does the text of a call without an answer; a model may write it, too
+  const errors = texts.filter((text) => text.startsWith('Error: ')).length;
+  const problem = errors === 0 ? safe`` : safe`, ${errors} with "Error: "`;
   return plainLine(
     safe`${getMargin(node)}  ← ${texts.length} answered${problem} · so far ${spentText(stepped)}`,
   );

@@ -12,7 +12,7 @@ import { journalPath } from '@pawl/agent/journal/state-folder';
 import { followStatus } from '@pawl/agent/platform/files';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
-import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
+import { createWatchBuffer, type WatchBuffer } from '@pawl/agent/session/loop';
 import { type AskRun, createAsker } from '@pawl/ask/create-asker';
 import { fileAskJournals } from '@pawl/ask/journaled-ask-machine';
 import type { AskSettings, AskTypes } from '@pawl/ask/ports';
@@ -168,7 +168,7 @@ const waitForEnd = async ({ run }: OpenedRun, early: EarlyEnd): Promise<Finished
 
 const runOpened = async (
   opened: OpenedRun,
-  steps: EventBuffer<TreeStepped>,
+  steps: WatchBuffer<TreeStepped>,
   outlet: Outlet,
   early: EarlyEnd,
 ): Promise<number> => {
@@ -200,7 +200,7 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
   let opened: OpenedRun | null = null;
   try {
     // keeps the steps of the opening until they can be printed
-    const steps = createEventBuffer<TreeStepped>();
+    const steps = createWatchBuffer<TreeStepped>();
     const warn = (text: string): void => printLine(warningText(text));
     const { signal } = early;
     opened = await openAsked(flags, words, { watcher: steps.push, warn, signal });

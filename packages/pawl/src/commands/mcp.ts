@@ -269,6 +269,7 @@ const runLoginFlow = async (
         openBrowser(opened, environment, workspace);
       },
       typed: typedLine,
+      refuse: (why) => writeError(safe`Not taken: ${makeSafe(why)}.\n`),
     },
   );
 };

@@ -24,7 +24,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { identifyProcess } from '@pawl/agent/platform/processes';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
-import { createEventBuffer } from '@pawl/agent/session/session';
+import { createWatchBuffer } from '@pawl/agent/session/loop';
 import { presetNames } from '@pawl/agent/session/session-settings';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
@@ -445,7 +445,7 @@ const collectGarbage = async (): Promise<void> => {
 const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
   conversationLength(conversation) + queue.length === 0;
 
-type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
+type Steps = ReturnType<typeof createWatchBuffer<Stepped>>;
 
 /** Stores the record, listens, and sends the prompt. `earlier`: see `newRecord`. */
 const startServing = async (
@@ -568,7 +568,7 @@ export const runWorker = async (): Promise<number> => {
   let waitRecord: LiveRecord | null = null;
   try {
     const request = await readRequest();
-    const steps = createEventBuffer<Stepped>();
+    const steps = createWatchBuffer<Stepped>();
     openLiveFolder();
     if (request.begins === 'afterLauncher' && request.resume !== null)
       waitRecord = await awaitLauncher(request, request.resume);

@@ -36,13 +36,13 @@ import {
   createApprovals,
 } from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
-import { usageBetween } from '@pawl/agent/session/session';
 import {
   aboutPresets,
   liveRights,
   presetNames,
   presetSettings,
 } from '@pawl/agent/session/session-settings';
+import { usageBetween } from '@pawl/agent/session/turn';
 import { storedBlobs, storedJournals } from '../sessions/stored-sessions.js';
 import { effortNote } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';

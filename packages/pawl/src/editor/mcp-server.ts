@@ -22,7 +22,7 @@ import type { Preset } from '@pawl/agent/policy/presets';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
-import { reasonText } from '@pawl/agent/session/session';
+import { reasonText } from '@pawl/agent/session/turn';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { reserveStdout, writeError } from '@pawl/terminal/write';
 import { type ExitCode, exitCodes, listenToSignals } from '../process/exit-codes.js';

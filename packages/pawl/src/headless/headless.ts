@@ -21,7 +21,7 @@ import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
-import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
+import { createWatchBuffer, type WatchBuffer } from '@pawl/agent/session/loop';
 import { aboutPresets } from '@pawl/agent/session/session-settings';
 import {
   detectLook,
@@ -460,7 +460,7 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ex
 };
 
 /** Steps wait in it until somebody subscribes. */
-type Steps = EventBuffer<Stepped>;
+type Steps = WatchBuffer<Stepped>;
 
 const runOpened = async (
   run: Run,
@@ -502,7 +502,7 @@ export const runPrinted = async (
   const run: Run = { session: null, isPromptSent: false, early: null, beforeClose: null };
   const stopListening = listenForRun(run);
   try {
-    const steps = createEventBuffer<Stepped>();
+    const steps = createWatchBuffer<Stepped>();
     const warn = (text: string): void => printLine(warningText(text));
     const opened = await openFromFlags(flags, 'headless', { watcher: steps.push, warn, ...more });
     run.session = opened.session;

@@ -18,9 +18,9 @@ import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import { createJobs } from '@pawl/agent/ports/tool';
+import { createWatchBuffer, type WatchBuffer } from '@pawl/agent/session/loop';
 import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
-import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { loadWordMarks } from '@pawl/terminal/diff-rows';
 import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
@@ -81,8 +81,8 @@ const openNextSession = async (
   configured: boolean,
   waitFor: (what: string | null) => void = () => undefined,
 ): Promise<StartedSession> => {
-  const steps: StartedSession['steps'] = createEventBuffer();
-  const warnings: StartedSession['warnings'] = createEventBuffer();
+  const steps: StartedSession['steps'] = createWatchBuffer();
+  const warnings: StartedSession['warnings'] = createWatchBuffer();
   const buffers = { watcher: steps.push, warn: warnings.push };
   const live = resume === null ? null : await findRunning(resume);
   if (live !== null) {
@@ -214,8 +214,8 @@ const detachedText = (sessionId: string): Safe => {
 /** An open session, with the steps and warnings that came before the screen showed it. */
 type StartedSession = {
   readonly opened: OpenedForUi;
-  readonly steps: EventBuffer<Stepped>;
-  readonly warnings: EventBuffer<string>;
+  readonly steps: WatchBuffer<Stepped>;
+  readonly warnings: WatchBuffer<string>;
   /** Why the terminal moved to this session, for the user; empty at the start. */
   readonly notice: string;
   /** The text that the input line begins with. */

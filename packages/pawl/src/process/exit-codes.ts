@@ -9,7 +9,7 @@ import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import type { Dimension } from '@pawl/agent/machine/settings';
 import type { CancelledCause, In, SessionData, State, WaitReason } from '@pawl/agent/machine/state';
-import { reasonText } from '@pawl/agent/session/session';
+import { reasonText } from '@pawl/agent/session/turn';
 
 /** All exit codes of the program. docs/use/headless.md explains them to users. */
 export const exitCodes = {
@@ -159,14 +159,12 @@ export const limitEnding = (
 
 /** `reasonText` says the reason in a sentence, for people. */
 const reasonEnding = (reason: WaitReason, session: SessionData): ExitEnding => {
+  if (reason.kind === 'endOfTurn' && reason.cause === 'answer')
+    return { exit: exitCodes.done, reason: 'answer', message: '' };
   const message = reasonText(reason);
   switch (reason.kind) {
     case 'endOfTurn':
-      return {
-        exit: reason.cause === 'answer' ? exitCodes.done : exitCodes.taskFailed,
-        reason: reason.cause,
-        message,
-      };
+      return { exit: exitCodes.taskFailed, reason: reason.cause, message };
     case 'cancelled':
       return {
         exit: causeExits[reason.cause],

@@ -32,7 +32,7 @@ import {
 } from '@pawl/agent/platform/files';
 import { bootId, hasEnded, readProcess } from '@pawl/agent/platform/processes';
 import { callTitle } from '@pawl/agent/policy/judged-call';
-import { reasonText } from '@pawl/agent/session/session';
+import { reasonText } from '@pawl/agent/session/turn';
 import { formatDuration, oneLine } from '@pawl/terminal/paint';
 import * as v from 'valibot';
 import { exitCodes, Stop } from '../process/exit-codes.js';

@@ -31,14 +31,13 @@ import {
 } from '../../platform/replaceable-files.js';
 import { firstOf } from '../../policy/decide.js';
 import { findProtection } from '../../policy/paths.js';
+import { gitFoldersAt, isInWorktreeFolder } from './git-folders.js';
 import {
   type CleanedConfig,
   cleanConfig,
-  gitFoldersAt,
   isHarmlessInWorktree,
-  isInWorktreeFolder,
   leadsInside,
-} from './git-folders.js';
+} from './new-repository.js';
 import {
   BackgroundWalk,
   type ProtectedPath,

@@ -28,8 +28,8 @@ import { findProtection, isObeyedOnEntry, listWords, mayBeProtected } from '../.
 import {
   type ConfigPlace,
   codePlaces,
-  createConfiguredPlaces,
   createIndexReader,
+  createPlaceReader,
   gitFoldersAt,
   type ReadPlaces,
 } from './git-folders.js';
@@ -168,7 +168,7 @@ export class ProtectedScan {
     this.#workspace = workspace;
     this.#readIndex = createIndexReader(() => findProgram('git', { environment, workspace }));
     this.#userPlaces = new Set(userPlaces);
-    this.#readPlaces = createConfiguredPlaces(workspace, environment);
+    this.#readPlaces = createPlaceReader(workspace, environment);
   }
 
   /** Looks at this place from now on. `isGitFolder`: at what git obeys of it. */

@@ -60,13 +60,18 @@ export type LoginDialogue = {
   show(address: string): void;
   /**
    * Resolves with an address that the user has copied from the browser, if the redirect did not
-   * reach this machine. Absent: no user is there to copy one.
+   * reach this machine; never after the last one. Absent: no user is there to copy one.
    */
   readonly typed?: (signal: AbortSignal) => Promise<string>;
+  /** Says why a typed address is not taken. The user may type another one. */
+  refuse?(why: string): void;
 };
 
-/** How often a server may ask for a login again. */
+/** How many logins in a row a server may ask for. */
 const ROUNDS_MAX = 3;
+
+const WRONG_ADDRESS =
+  'this address does not belong to the login that was begun last. Copy the whole address';
 
 /** Logs in, and waits for the user. Rejects with the reason if it fails. */
 export const logIn = async (
@@ -123,10 +128,7 @@ export const finishLogin = async (
   const { pending } = readLogin(stateFolder, server);
   if (pending === null) throw new Error(`no login was begun. First: pawl mcp login ${server.name}`);
   const parameters = parseRedirect(address, pending.state);
-  if (parameters === null)
-    throw new Error(
-      'this address does not belong to the login that was begun last. Copy the whole address',
-    );
+  if (parameters === null) throw new Error(WRONG_ADDRESS);
   const { redirectUrl } = pending;
   const provider = new StoredLoginProvider(server, { stateFolder, redirectUrl, isBegun: true });
   const login = new ServerLogin(server, options, provider);
@@ -245,7 +247,7 @@ const receive = async (
   provider: StoredLoginProvider,
   listener: RedirectListener,
   { signal }: LoginOptions,
-  { show, typed }: LoginDialogue,
+  { show, typed, refuse }: LoginDialogue,
 ): Promise<URLSearchParams> => {
   const state = provider.stored.pending?.state ?? '';
   const ended = new AbortController();
@@ -255,6 +257,7 @@ const receive = async (
       const text = await (typed?.(ended.signal) ?? new Promise<never>(() => undefined));
       const redirect = parseRedirect(text, state);
       if (redirect !== null) return redirect;
+      if (text.trim() !== '') refuse?.(WRONG_ADDRESS);
     }
   };
   const received = listener.receive(state);
@@ -296,10 +299,11 @@ const answer = (outgoing: ServerResponse, status: number, words: string): void =
   outgoing.end(`<!doctype html><title>Pawl</title><p>${words}</p>`);
 };
 
-const listen = (server: Server, port: number): Promise<boolean> =>
+/** Resolves with the fault; null if the server listens. */
+const listen = (server: Server, port: number): Promise<NodeJS.ErrnoException | null> =>
   new Promise((resolve) => {
-    server.once('error', () => resolve(false)); // the port is taken
-    server.listen(port, '127.0.0.1', () => resolve(true));
+    server.once('error', resolve);
+    server.listen(port, '127.0.0.1', () => resolve(null));
   });
 
 /**
@@ -331,7 +335,7 @@ export const openRedirectListener = async (
       answer(outgoing, 400, 'This does not belong to the login that Pawl is waiting for.');
     } else {
       const refused = url.searchParams.has('error');
-      answer(outgoing, 200, refused ? 'The login was refused.' : 'Done. Pawl says how it went on.');
+      answer(outgoing, 200, refused ? 'The login was refused.' : 'Done. Go back to Pawl.');
       taken = expected.state;
       expected.take(url.searchParams);
       expected = null;
@@ -339,11 +343,13 @@ export const openRedirectListener = async (
   };
   const server = createServer(handleRequest);
   const port = earlier !== null && URL.canParse(earlier) ? Number(new URL(earlier).port) : 0;
-  if (only !== null && !(await listen(server, only)))
+  const first = await listen(server, only ?? port);
+  if (first !== null && only !== null)
     throw new Error(
-      `port ${only} on 127.0.0.1, which your settings name for the redirect, is in use`,
+      `port ${only} on 127.0.0.1, which your settings name for the redirect, ` +
+        (first.code === 'EADDRINUSE' ? 'is in use' : `can't be used: ${first.message}`),
     );
-  if (only === null && !(await listen(server, port)) && !(await listen(server, 0)))
+  if (first !== null && (await listen(server, 0)) !== null)
     throw new Error('no port on 127.0.0.1 can be used for the redirect of the login');
   const { port: bound } = server.address() as AddressInfo; // it listens on a port
   const redirectUrl = `http://127.0.0.1:${bound}${CALLBACK_PATH}`;

@@ -179,12 +179,12 @@ const toolNames = (tools: readonly OfferedTool[]): string =>
     .toSorted()
     .join(' ');
 
-/** Names that are listed one by one. */
-const NAMES_MAX = 5;
+/** Names, and lines, that are listed one by one. */
+const LISTED_MAX = 5;
 
 const namesInWords = (names: readonly string[]): string =>
-  names.length > NAMES_MAX
-    ? `${names.slice(0, NAMES_MAX).join(', ')} and ${plural(names.length - NAMES_MAX, 'more tool')}`
+  names.length > LISTED_MAX
+    ? `${names.slice(0, LISTED_MAX).join(', ')} and ${plural(names.length - LISTED_MAX, 'more tool')}`
     : names.join(', ');
 
 /** How the tools differ from those that were seen last, in words; null if they are the same. */
@@ -222,13 +222,13 @@ type SessionServer = OfferingServer & {
   declined: number;
   /** Its tools were not known when the session began, and may still join it. */
   mayJoin: boolean;
-  /** The session has tried to connect it. */
+  /** `begin` has tried to connect it. */
   hasBegun: boolean;
   /** The attempt that runs; null: none. */
   opening: Promise<void> | null;
   /** Resolves when the last list of its tools is stored. */
   learning: Promise<void>;
-  /** The last attempt to connect has failed. */
+  /** The last attempt of `begin` or `reconnect` has failed. */
   hasFailed: boolean;
 };
 
@@ -281,7 +281,7 @@ const createToolsListener = (
       report(
         'tasks',
         `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
-          'Pawl has not: they are not offered',
+          'Pawl does not support: they are not offered',
       );
   };
 };
@@ -299,10 +299,10 @@ const createLeftOutTeller = (
     const { connection } = served();
     const { name } = connection.server;
     const unreported = [...connection.leftOut(), ...lines].filter((line) => !reported.has(line));
-    for (const line of unreported.slice(0, NAMES_MAX)) warn(`the MCP server ${name}: ${line}`);
-    if (unreported.length > NAMES_MAX)
+    for (const line of unreported.slice(0, LISTED_MAX)) warn(`the MCP server ${name}: ${line}`);
+    if (unreported.length > LISTED_MAX)
       warn(
-        `the MCP server ${name}: ${unreported.length - NAMES_MAX} more are left out. ` +
+        `the MCP server ${name}: ${unreported.length - LISTED_MAX} more are left out. ` +
           `pawl mcp test ${name} names them`,
       );
     for (const line of unreported) reported.add(line);

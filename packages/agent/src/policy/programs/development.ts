@@ -31,7 +31,6 @@ const PACKAGES_RISKY = `
 /** A program that `npx` and its like would load, in words. */
 const runnerByNetwork = (words: Words, { isInstalled }: NetworkPlace): string | null => {
   const [name, first] = words;
-  if (words.includes('--no') || words.includes('--no-install')) return null;
   const [program] = operandsIn(words.slice(1));
   // an option before the program may say where it comes from
   if (program === undefined || first !== program) return null;
@@ -52,7 +51,7 @@ const PACKAGE_MANAGERS: Rows = {
       after: 'exec x',
       valued: '-p --package -w --workspace --prefix',
       flags: `
-        -y -q -s --yes --no --no-install --quiet --silent --workspaces --if-present --offline
+        -y -q -s --yes --no-install --quiet --silent --workspaces --if-present --offline
         --prefer-offline`,
     },
     risky: PACKAGES_RISKY,
@@ -92,6 +91,7 @@ const PACKAGE_MANAGERS: Rows = {
     network: PACKAGES,
   },
   bun: {
+    runs: { after: 'x', flags: '--bun' },
     risky: PACKAGES_RISKY,
     harmless: `
       -d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose`,
@@ -102,7 +102,7 @@ const PACKAGE_MANAGERS: Rows = {
     runs: {
       valued: '-p --package -w --workspace',
       flags: `
-        -y -q -s --yes --no --no-install --quiet --silent --ignore-existing --workspaces --offline
+        -y -q -s --yes --no-install --quiet --silent --ignore-existing --workspaces --offline
         --prefer-offline`,
     },
     repository: 'script',
@@ -126,7 +126,7 @@ const PACKAGE_MANAGERS: Rows = {
     runs: {
       after: 'run',
       valued: `
-        --with -p --python --group --extra --only-group --no-group --env-file --directory --project
+        -p --python --group --extra --only-group --no-group --env-file --directory --project
         --package --with-requirements --with-editable`,
       flags: UV_FLAGS,
     },
@@ -158,8 +158,7 @@ const PACKAGE_MANAGERS: Rows = {
     network: 'install run upgrade',
   },
   gem: { network: 'install update push fetch' },
-  bundle: { runs: { after: 'exec' }, network: 'install update add' },
-  bundler: { network: 'install update add' },
+  'bundle bundler': { runs: { after: 'exec' }, network: 'install update add' },
   composer: { network: 'install update require' },
   'apt apt-get': {
     risky: '-o -c --option --config-file',
@@ -181,31 +180,31 @@ const goByNetwork = (words: Words): string | null => {
 };
 
 const JEST_RISKY = `
-  -c --config --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --runner
-  --testRunner --reporters --reporter --transform --resolver --rootDir --root --dir
+  -c --config --globalSetup --globalTeardown --setupFilesAfterEnv --runner
+  --testRunner --reporters --transform --resolver --rootDir --dir
   --testEnvironment --outputFile --coverageDirectory --cacheDirectory --prettierPath -u --update`;
 
 const BUILDS: Rows = {
   'gcc g++ cc c++ clang clang++': {
     risky: (word) =>
-      /^@/.test(word) || matchesOption(word, '-wrapper -specs -fplugin -B -Xclang -load'),
+      /^@/.test(word) || matchesOption(word, '-wrapper -specs --specs -fplugin -B -Xclang -load'),
     losses: { makes: '-o --output -MF' },
   },
   'ld as rustc gfortran': { losses: { makes: '-o --output -Map' } },
   esbuild: { losses: { makes: '--outfile' } },
-  make: {
+  'make gmake': {
     risky: (word) =>
-      /^[A-Za-z_.]\w*[:+?!]?=/.test(word) ||
+      /^[^-].*=/s.test(word) ||
       matchesOption(word, '-f -C -I -E --file --makefile --directory --eval --include-dir'),
     harmless:
       '-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory',
     repository: 'targets',
   },
-  'doit gmake inv invoke mage rake task': { repository: 'targets' },
+  'doit inv invoke mage rake task': { repository: 'targets' },
   just: {
     risky: `
-      --shell --shell-arg --justfile -f --working-directory -d --set --command -c --chooser
-      --choose --edit -e`,
+      --shell-arg --justfile -f --working-directory -d --set --command -c --chooser
+      --edit -e`,
     repository: 'targets',
   },
   gradle: {
@@ -261,16 +260,21 @@ const BUILDS: Rows = {
       /^(eval|run|repl|task|install|compile|serve)$/.test(word) ||
       matchesOption(
         word,
-        '-A --allow-all --allow-run --allow-write --allow-ffi --config --import-map',
+        '-A -W -c --allow-all --allow-run --allow-write --allow-ffi --config --import-map',
       ),
     repository: 'task',
   },
   tsc: {
-    risky: `
-      --outDir --outFile -p --project --build -b --tsBuildInfoFile --declarationDir --generateTrace`,
+    // `--outDir` and `-outdir` are the same
+    risky: (word) =>
+      isWholeOption(
+        word.toLowerCase(),
+        `
+        -outdir -outfile -p -project -build -b -tsbuildinfofile -declarationdir -generatetrace`,
+      ),
     harmless: '--noEmit --pretty --strict --listFiles --version',
   },
-  gdb: { risky: '-x -e -ex -iex -ix' },
+  gdb: { risky: '-x -e' },
 };
 
 const CHECKS: Rows = {
@@ -281,7 +285,7 @@ const CHECKS: Rows = {
     harmless: '--quiet --max-warnings --ext --no-color --color',
   },
   prettier: {
-    risky: '-w --write --plugin --config --plugin-search-dir',
+    risky: '-w --write --config --plugin-search-dir',
     harmless: '--check -c -l --list-different',
   },
   ruff: { harmless: '-q -v --quiet --verbose --select --ignore' },
@@ -295,7 +299,7 @@ const CHECKS: Rows = {
     risky: `
       -p -c -o --rootdir --confcutdir --override-ini --basetemp --junitxml --junit-xml`,
     harmless: `
-      -q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail --durations
+      -q -v -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail --durations
       --no-header --collect-only`,
   },
   'jest vitest': { risky: JEST_RISKY },

@@ -45,6 +45,10 @@ export type Arguments = {
 export const HERE: FileWord = { kind: 'path', text: '.' };
 export const UNKNOWN: FileWord = { kind: 'unknown' };
 
+/** The text of a word, empty if it is not known. */
+export const fileText = (word: FileWord | undefined): string =>
+  word === undefined || word.kind === 'unknown' ? '' : word.text;
+
 /** Each of the files as a loss. */
 export const fileLosses = (files: readonly FileWord[]): readonly FileLoss[] =>
   files.map((file) => ({ kind: 'file', file }));
@@ -63,11 +67,10 @@ type ReadOption = {
 const readOption = (word: string, valued: readonly string[]): ReadOption => {
   const [name = '', value] = word.split(/=(.*)/s);
   const hasClusters = !valued.some((option) => /^-[^-]./.test(option));
-  const names = hasClusters ? [name] : [name, name.replace(/^--/, '-')];
   const isLong = name.startsWith('--');
   const option =
-    names.find((one) => valued.includes(one)) ??
-    valued.find((one) => isLong && name.length > 2 && one.startsWith(name));
+    (hasClusters ? undefined : [name, name.slice(1)].find((one) => valued.includes(one))) ??
+    valued.find((one) => isLong && one.startsWith(name));
   if (isLong || option !== undefined) return { text: name, option, value };
   const letters = word.slice(1, hasClusters ? undefined : 2);
   const at = [...letters].findIndex((letter) => valued.includes(`-${letter}`)) + 1;
@@ -111,9 +114,7 @@ export const readArguments = (words: readonly FileWord[], withValue = ''): Argum
 export const hasOption = (args: Arguments, options: string): boolean =>
   args.options.some((word) =>
     listWords(options).some((option) =>
-      word.startsWith('--')
-        ? word.length > 2 && option.startsWith(word)
-        : option.length === 2 && word.includes(option.slice(1)),
+      word.startsWith('--') ? option.startsWith(word) : word.includes(option.slice(1)),
     ),
   );
 
@@ -128,13 +129,14 @@ export const copies = (
   valued = '',
 ): readonly FileLoss[] => {
   const args = readArguments(words, `-t --target-directory -S --suffix ${valued}`);
-  if (hasOption(args, '-n --no-clobber') && !hasOption(args, '-f --force')) return [];
+  // a move that spares the target takes the sources away all the same
+  if (!moves && hasOption(args, '-n --no-clobber') && !hasOption(args, '-f --force')) return [];
   const folder = listValues(args, '-t --target-directory').at(-1);
   const sources = folder === undefined ? args.operands.slice(0, -1) : args.operands;
   const to = folder ?? args.operands.at(-1);
-  // One word that becomes several: `mv notes.txt{,.old}`.
-  if (to !== undefined && to.kind !== 'path' && sources.length === 0) return fileLosses([to]);
-  if (to === undefined || sources.length === 0) return [];
+  if (to === undefined) return [];
+  // one word that becomes several: `mv notes.txt{,.old}`
+  if (sources.length === 0) return to.kind === 'path' ? [] : fileLosses([to]);
   // `--parents` makes the folders of each source below `to`, so its place is not looked up
   const known = hasOption(args, '--parents') ? [UNKNOWN] : sources;
   return [{ kind: 'copy', sources: known, to, moves }];

@@ -11,6 +11,7 @@ import {
   type FileLoss,
   type FileWord,
   fileLosses,
+  fileText,
   HERE,
   hasOption,
   listValues,
@@ -22,11 +23,18 @@ import {
   UNKNOWN,
 } from './file-losses.js';
 
-import { anyWord, type Meaning, matchesOption, type Rows, type Words } from './program.js';
+import {
+  anyWord,
+  isWholeOption,
+  type Meaning,
+  matchesOption,
+  type Rows,
+  type Words,
+} from './program.js';
 
 // ---- Deleting, moving and writing ----
 
-const INSTALL_VALUED = '-t --target-directory -S --suffix -m --mode -o --owner -g --group';
+const INSTALL_VALUED = '-t -S -m --mode -o --owner -g --group';
 const install: ReadLosses = (words) =>
   hasOption(readArguments(words, INSTALL_VALUED), '-d --directory')
     ? []
@@ -38,7 +46,10 @@ const link: ReadLosses = (words) => {
   if (!hasOption(args, '-f --force')) return [];
   const [only, ...others] = args.operands;
   // `ln -sf FILE` puts the link into the folder in which it runs
-  const isShort = only !== undefined && others.length === 0 && args.values.size === 0;
+  const isShort =
+    only !== undefined &&
+    others.length === 0 &&
+    listValues(args, '-t --target-directory').length === 0;
   return isShort
     ? [{ kind: 'copy', sources: [only], to: HERE, moves: false }]
     : copies(words, false);
@@ -46,23 +57,25 @@ const link: ReadLosses = (words) => {
 
 /** Options of rsync that take a value. */
 const RSYNC_VALUED = `
-  -e --rsh -f --filter --exclude --include --exclude-from --include-from --files-from --log-file
-  --partial-dir --backup-dir --compare-dest --link-dest -B -T --temp-dir --max-size --min-size
-  --bwlimit --timeout --chmod --rsync-path`;
+  -e --rsh -f --filter --exclude-from --include-from --files-from --log-file
+  --partial-dir --backup-dir --compare-dest --copy-dest --link-dest -B -T --temp-dir --max-size
+  --min-size --bwlimit --timeout --chmod --chown --rsync-path --suffix --info --out-format
+  --max-delete --port -M`;
 const rsync: ReadLosses = (words) => {
   const args = readArguments(words, RSYNC_VALUED);
-  const to = args.operands.at(-1);
-  if (to === undefined || args.operands.length < 2 || hasOption(args, '-n --dry-run')) return [];
-  const isRemote = to.kind === 'path' && /^([^/]+:|rsync:)/.test(to.text);
-  const sources = args.options.includes('--remove-source-files') ? args.operands.slice(0, -1) : [];
-  return fileLosses(isRemote ? sources : [...sources, to]);
+  if (args.operands.length < 2 || hasOption(args, '-n --dry-run')) return [];
+  const changed = args.options.includes('--remove-source-files')
+    ? args.operands
+    : args.operands.slice(-1);
+  // `host:path` lies elsewhere
+  return fileLosses(changed.filter((word) => !/^[^/]+:/.test(fileText(word))));
 };
 
 /** `of=FILE` */
 const dd: ReadLosses = (words) =>
   words.flatMap((word) => {
     if (word.kind === 'unknown') return fileLosses([word]);
-    const file = /^of=(.+)$/s.exec(word.text)?.[1];
+    const file = /^of=(.+)/s.exec(word.text)?.[1];
     return file === undefined ? [] : fileLosses([{ kind: word.kind, text: file }]);
   });
 
@@ -85,7 +98,7 @@ const CHANGING: Rows = {
   rsync: {
     losses: rsync,
     deletes: (words) => words.some((word) => word?.startsWith('--del') === true),
-    risky: '-e --rsh --rsync-path --files-from --log-file --write-batch',
+    risky: '-e --rsh --rsync-path --files-from --log-file --write-batch --only-write-batch',
   },
   'dd gdd': { losses: dd },
   'tee gtee': {
@@ -97,53 +110,12 @@ const CHANGING: Rows = {
 
 // ---- Editing ----
 
-/** The operands of an editor in place, after the script if no option carries one. */
-const editedInPlace = (
-  args: Arguments,
-  script = /^(-[a-zA-Z]*[efE]|--expression|--file)/,
-): readonly FileLoss[] => {
-  const carriesScript = args.options.some((option) => script.test(option));
-  return fileLosses(carriesScript ? args.operands : args.operands.slice(1));
-};
+/** The files of an editor: its operands, after the script if no option carries one. */
+const editedFiles = ({ options, operands }: Arguments, script: RegExp): readonly FileWord[] =>
+  options.some((option) => script.test(option)) ? operands : operands.slice(1);
 
-const sedLosses: ReadLosses = (words) => {
-  const args = readArguments(words, '-e -f -l --expression --file --line-length');
-  const isInPlace = args.options.some((option) => /^(-[aElnrsuz]*[iI]|--i)/.test(option));
-  return [
-    ...(isInPlace ? editedInPlace(args) : []),
-    ...productsInScript(words, /(?:^|[/;{}\n\d$, ])[gpiI\d]*w\s*([^\s;}]+)/g),
-  ];
-};
-
-const awkLosses: ReadLosses = (words) => {
-  const args = readArguments(words, '-i --include -f --file -v --assign -F --field-separator');
-  const isInPlace = listValues(args, '-i --include').some(
-    (value) => value.kind !== 'path' || value.text.startsWith('inplace'),
-  );
-  return [
-    ...(isInPlace ? editedInPlace(args, /^(-f|--file)/) : []),
-    ...productsInScript(words, />\s*"([^"]+)"/g),
-  ];
-};
-
-const yqLosses: ReadLosses = (words) => {
-  const args = readArguments(words, '-o -p');
-  return hasOption(args, '-i --inplace --in-place') ? editedInPlace(args, /^--from-file/) : [];
-};
-
-/** `perl` and `ruby`. */
-const perlLosses: ReadLosses = (words) => {
-  const args = readArguments(words, '-e -E');
-  return args.options.some((option) => /^-[acnlpsuwW0-7]*i/.test(option))
-    ? editedInPlace(args)
-    : [];
-};
-
-/** Options of `sed` that neither run nor write anything. */
-const SED_OPTION =
-  /^(-[nErsuz]+|-e|--(quiet|silent|regexp-extended|null-data|separate|unbuffered|posix|debug|expression))$/;
 /** The lines to which a command of `sed` applies. */
-const SED_ADDRESS = /^(\d+|\$|\/[^/\n\\]*\/)?(,(\d+|\$|\/[^/\n\\]*\/))?/;
+const SED_ADDRESS = /^(\d+|\$|\/[^/\n\\]*\/)(,(\d+|\$|\/[^/\n\\]*\/))?/;
 
 /**
  * Whether a script can only print, delete, quit and replace. `s///e` runs its result, `w` writes
@@ -152,12 +124,71 @@ const SED_ADDRESS = /^(\d+|\$|\/[^/\n\\]*\/)?(,(\d+|\$|\/[^/\n\\]*\/))?/;
 const isHarmlessScript = (script: string): boolean => {
   const command = script.replace(SED_ADDRESS, '');
   if (/^[pdq]$/.test(command)) return true;
-  const delimiter = /^s([/|#,:@])/.exec(command)?.[1];
-  if (delimiter === undefined || /[\n;{}]/.test(command)) return false;
-  const parts = command.replace(/\\./gs, '').split(delimiter);
-  return parts.length === 4 && /^[gpiI\d]*$/.test(parts[3] ?? '');
+  // without escapes, of which none may be the delimiter
+  return /^s([/|#,:@])((?!\1).)*\1((?!\1).)*\1[gpiI\d]*$/s.test(
+    command.replace(/(?<!^s)\\./gs, ''),
+  );
 };
 
+/** Cuts `-i` from what may follow it in the same word: the suffix of copies, which are no options. */
+const cutSuffix = (words: readonly FileWord[], inPlace: RegExp): readonly FileWord[] =>
+  words.map((word) =>
+    word.kind === 'path' ? { kind: 'path', text: inPlace.exec(word.text)?.[0] ?? word.text } : word,
+  );
+
+const SED_IN_PLACE = /^-[aEnrsuz]*[iI]/;
+const sedLosses: ReadLosses = (words) => {
+  const args = readArguments(
+    cutSuffix(words, SED_IN_PLACE),
+    '-e -f -l --expression --file --line-length',
+  );
+  const isInPlace = args.options.some(
+    (option) => SED_IN_PLACE.test(option) || option.startsWith('--i'),
+  );
+  const files = editedFiles(args, /^(-[a-zA-Z]*[ef]|--(e|fi))/);
+  const scripts = [
+    ...listValues(args, '-e --expression'),
+    ...args.operands.slice(0, args.operands.length - files.length),
+  ].filter((word) => !isHarmlessScript(fileText(word)));
+  return [
+    ...(isInPlace ? fileLosses(files) : []),
+    ...productsInScript(scripts, /(?:^|[/|#:@!;{}\n\d$, ])[gpiI\d]*w\s*([^\s;}]+)/g),
+  ];
+};
+
+const awkLosses: ReadLosses = (words) => {
+  const args = readArguments(
+    words,
+    '-i --include -f --file -e --source -v --assign -F --field-separator',
+  );
+  const isInPlace = listValues(args, '-i --include').some(
+    (value) => value.kind !== 'path' || value.text.startsWith('inplace'),
+  );
+  return [
+    ...(isInPlace ? fileLosses(editedFiles(args, /^(-[a-zA-Z]*[ef]|--(fil|so))/)) : []),
+    ...productsInScript(words, />\s*"([^"]+)"/g),
+  ];
+};
+
+const yqLosses: ReadLosses = (words) => {
+  const args = readArguments(words, '-o -p --from-file');
+  if (!hasOption(args, '-i --inplace --in-place')) return [];
+  // `yq -iP FILE` has no script
+  return fileLosses(args.operands.length === 1 ? args.operands : editedFiles(args, /--from-file/));
+};
+
+const PERL_IN_PLACE = /^-[acglnpsuwW0-7]*i/;
+/** `perl` and `ruby`. */
+const perlLosses: ReadLosses = (words) => {
+  const args = readArguments(cutSuffix(words, PERL_IN_PLACE), '-e -E -M -m -I -r');
+  return args.options.some((option) => PERL_IN_PLACE.test(option))
+    ? fileLosses(editedFiles(args, /^-\w*[eE]/))
+    : [];
+};
+
+/** Options of `sed` that neither run nor write anything. */
+const SED_OPTION =
+  /^(-[nErsuz]+|-e|--(quiet|silent|regexp-extended|null-data|separate|unbuffered|posix|debug|expression))$/;
 /** Whether a word of `sed` may run a program or write a file. */
 const isRiskyInSed = (word: string, words: Words, index: number): boolean => {
   const isOption = (one: string | null | undefined): boolean => one?.startsWith('-') === true;
@@ -181,7 +212,7 @@ const EDITING: Rows = {
   },
   'awk gawk mawk': {
     // only a separator, a variable and a program without an effect
-    reads: (words) => words.slice(1).every((word) => !/^-[^Fv]/.test(word) && !isRiskyInAwk(word)),
+    reads: (words) => words.every((word) => !/^-[^Fv]/.test(word) && !isRiskyInAwk(word)),
     risky: isRiskyInAwk,
     losses: awkLosses,
   },
@@ -196,7 +227,11 @@ const EDITING: Rows = {
   patch: {
     losses: {
       makes: '-o --output -r --reject-file',
-      makesOperand: { at: 0, valued: '-p -d -i -o -r -B -F -z --input --strip' },
+      makesOperand: {
+        at: 0,
+        valued: `
+        -p -d -i -o -r -B -F -z -D --input --strip --directory --output --reject-file --fuzz`,
+      },
     },
   },
   ed: { risky: anyWord, losses: { operands: '-p --prompt' } },
@@ -210,25 +245,24 @@ const EDITING: Rows = {
 
 /** The roots of `find -delete`, and the files that `-fprint` and its like write. */
 const findLosses: ReadLosses = (words) => {
-  const texts = words.map((word) => (word.kind === 'unknown' ? null : word.text));
+  const texts = words.map(fileText);
   const written = texts.flatMap((text, index) =>
-    text !== null && /^-f(print0?|printf|ls)$/.test(text) ? [words[index + 1] ?? UNKNOWN] : [],
+    /^-f(print0?|printf|ls)$/.test(text) ? [words[index + 1] ?? UNKNOWN] : [],
   );
   if (!texts.includes('-delete')) return fileLosses(written);
-  const nameAt = texts.findIndex((text) => text === '-name' || text === '-iname');
   // `find` goes from left to right: a name behind `-delete` spares nothing
-  const isNarrow = nameAt >= 0 && nameAt < texts.indexOf('-delete');
-  const pattern = isNarrow ? words[nameAt + 1] : undefined;
-  const isAlternative = texts.some((text) => text !== null && /^(-or?|,|!|-not)$/.test(text));
-  // `-name '*.pyc'`: a star stands for any text, and all that is deleted is made again
-  const deletesGenerated =
-    pattern?.kind === 'path' && !isAlternative && isGenerated(pattern.text.replace(/^\*/, 'x'));
+  const before = texts.slice(0, texts.indexOf('-delete'));
+  const nameAt = before.findIndex((text) => text === '-name' || text === '-iname');
+  const pattern = nameAt < 0 ? undefined : words[nameAt + 1];
+  const isAlternative = texts.some((text) => /^(-or?|,|!|-not)$/.test(text));
+  // `-name '*.pyc'`: all that is deleted is made again
+  const deletesGenerated = pattern?.kind === 'path' && !isAlternative && isGenerated(pattern.text);
   if (deletesGenerated) return fileLosses(written);
   // the folders stand behind the options, before the first test or action
   const start = texts.findIndex(
-    (text, index) => !FIND_OPTION.test(text ?? '') && texts[index - 1] !== '-D',
+    (text, index) => !FIND_OPTION.test(text) && texts[index - 1] !== '-D',
   );
-  const end = texts.findIndex((text, index) => index >= start && /^([-(!]|,$)/.test(text ?? ''));
+  const end = texts.findIndex((text, index) => index >= start && /^([-(!]|,$)/.test(text));
   const roots = words.slice(start, end);
   return fileLosses([...written, ...(roots.length === 0 ? [HERE] : roots)]);
 };
@@ -243,7 +277,7 @@ const FIND_EVERYTHING = wordSet(`
 
 /** Whether `find` has no test but for files (`-type f`), so that it deletes everything. */
 const findsAll = (words: Words): boolean =>
-  words.slice(1).every((word, index, all) => {
+  words.every((word, index, all) => {
     if (word === null || !word.startsWith('-')) return true;
     if (FIND_OPTION.test(word) || FIND_EVERYTHING.has(word)) return true;
     return word === '-type' && /f/.test(all[index + 1] ?? '');
@@ -258,14 +292,14 @@ export const withPlaceholder = (words: Words, placeholder: string): Words =>
 /** The commands after `-exec` and similar options: `;` ends one, with `find` also `{} +`. */
 const runsAfter = (words: Words, options: RegExp, program: 'find' | 'fd'): Meaning => {
   const commands = words.flatMap((word, index): readonly Words[] => {
-    if (word === null || !options.test(word)) return [];
+    if (!options.test(word ?? '')) return [];
     const rest = words.slice(index + 1);
     const end = rest.findIndex(
       (one, at) => one === ';' || (program === 'find' && one === '+' && rest[at - 1] === '{}'),
     );
     return [withPlaceholder(end < 0 ? rest : rest.slice(0, end), '{}')];
   });
-  const runs = words.findIndex((word) => word !== null && options.test(word)) + 1;
+  const runs = words.findIndex((word) => options.test(word ?? '')) + 1;
   return commands.length === 0 ? {} : { commands, runs };
 };
 
@@ -312,15 +346,15 @@ const READING: Rows = {
   'shuf gshuf': { reads: 'always', losses: { writes: '-o --output' } },
   'find gfind': {
     reads: 'always',
-    runs: (words) => runsAfter(words, /^(-exec|-execdir|-ok|-okdir|--exec|--exec-batch)$/, 'find'),
-    risky: '-delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls',
+    runs: (words) => runsAfter(words, /^-(exec|ok)(dir)?$/, 'find'),
+    risky: '-delete -exec -execdir -ok -okdir',
     losses: findLosses,
     deletes: findsAll,
   },
   'fd fdfind': {
     reads: 'always',
     runs: fdRuns,
-    risky: '-x -X --exec --exec-batch',
+    risky: '-x -X --exec-batch',
   },
   rg: { reads: 'always', risky: '--pre --hostname-bin --search-zip -z' },
   ag: { risky: '--pager -z' },
@@ -335,10 +369,12 @@ const READING: Rows = {
   jq: { reads: 'always', risky: '-f -L --from-file --library-path' },
   xxd: {
     reads: 'always',
-    risky: '-r -revert',
-    losses: { makesOperand: { at: 1, valued: '-c -g -l -o -s -n -cols -len -seek' } },
+    risky: '-r',
+    losses: {
+      makesOperand: { at: 1, valued: '-c -g -l -o -s -n -R -cols -len -seek -groupsize -name' },
+    },
   },
-  tree: { reads: 'always', risky: '-o -R', losses: { makes: '-o' } },
+  tree: { reads: 'always', risky: '-R', losses: { makes: '-o' } },
   'bat batcat': { risky: '--pager --config-file' },
   man: { risky: '-P -H -C --pager --html --config-file' },
   fzf: { risky: '--preview --bind --listen --history' },
@@ -348,26 +384,34 @@ const READING: Rows = {
 
 const SUFFIX = /\.(gz|bz2|xz|zst|lz4|lzma|Z)$/;
 
-/** `gzip -f FILE` deletes FILE, and replaces FILE.gz; the same the other way round. */
-const compressed = (words: readonly FileWord[], usual: string): readonly FileLoss[] => {
-  const args = readArguments(words, '-S --suffix -o -D');
+/**
+ * `gzip -f FILE` deletes FILE, and replaces FILE.gz; the same the other way round. `deletes`: the
+ * option without which the program keeps FILE.
+ */
+const compressed = (
+  words: readonly FileWord[],
+  usual: string,
+  deletes?: string,
+): readonly FileLoss[] => {
+  const args = readArguments(words, '-S --suffix -D');
   const staysThere = hasOption(args, '-c -t --stdout --to-stdout --test');
   if (staysThere || !hasOption(args, '-f --force')) return [];
   const named = listValues(args, '-S --suffix').at(-1) ?? { kind: 'path', text: usual };
-  const suffix = named.kind === 'path' ? named.text : usual;
   const others = args.operands.map((file): FileWord => {
-    if (file.kind !== 'path') return UNKNOWN;
-    const text = SUFFIX.test(file.text) ? file.text.replace(SUFFIX, '') : file.text + suffix;
-    return { kind: 'path', text };
+    if (file.kind !== 'path' || named.kind !== 'path') return UNKNOWN;
+    const plain = file.text.replace(/\.t(gz|bz2?|xz|zst)$/, '.tar').replace(SUFFIX, '');
+    return { kind: 'path', text: plain === file.text ? plain + named.text : plain };
   });
-  return products([...args.operands, ...others]);
+  const isKept = deletes === undefined ? hasOption(args, '-k --keep') : !hasOption(args, deletes);
+  return products([...(isKept ? [] : args.operands), ...others]);
 };
 
 /** `tar cf FILE`, `tar -czf FILE`, `tar -c --file=FILE`. */
 const tarLosses: ReadLosses = (words) => {
   const [first, ...rest] = words;
-  const cluster = first?.kind === 'path' && /^[a-zA-Z]+$/.test(first.text) ? first.text : '';
-  if (cluster !== '') return /[cru]/.test(cluster) && /f/.test(cluster) ? products([rest[0]]) : [];
+  const cluster = fileText(first);
+  if (/^[a-zA-Z]+$/.test(cluster))
+    return /[cruA]/.test(cluster) && /f/.test(cluster) ? products([rest[0]]) : [];
   const args = readArguments(words, '-f --file');
   const isMade = hasOption(
     args,
@@ -391,9 +435,15 @@ const splitLosses: ReadLosses = (words) => {
 };
 
 const csplitLosses: ReadLosses = (words) => {
-  const args = readArguments(words, '-f --prefix -n --digits -b --suffix-format');
+  const args = readArguments(words, '-f --prefix -b');
   const prefix = listValues(args, '-f --prefix').at(-1);
   return pieces(prefix ?? { kind: 'path', text: 'xx' });
+};
+
+/** `7z a ARCHIVE FILES`; other commands only read the archive. */
+const archived: ReadLosses = (words) => {
+  const [command, archive] = readArguments(words).operands;
+  return /^(a|d|rn|u)$/.test(fileText(command)) ? products([archive]) : [];
 };
 
 const PACKING: Rows = {
@@ -410,18 +460,21 @@ const PACKING: Rows = {
     losses: tarLosses,
   },
   zip: {
-    risky: '-T --test --unzip-command -TT',
+    risky: '-T --test --unzip-command',
     losses: { makesOperand: { at: 0, valued: '-x -i -b -P -s -t -n' } },
   },
   unzip: { risky: '-d -o' },
-  '7z': { losses: { makesOperand: { at: 1 } } },
+  '7z': { losses: archived },
   'gzip gunzip': { losses: (words) => compressed(words, '.gz') },
   'bzip2 bunzip2': { losses: (words) => compressed(words, '.bz2') },
   'xz unxz': { losses: (words) => compressed(words, '.xz') },
   zstd: {
-    losses: (words) => [...compressed(words, '.zst'), ...lossesByWords({ makes: '-o' }, words)],
+    losses: (words) => {
+      const made = lossesByWords({ makes: '-o' }, words);
+      return made.length > 0 ? made : compressed(words, '.zst', '--rm');
+    },
   },
-  lz4: { losses: (words) => compressed(words, '.lz4') },
+  lz4: { losses: (words) => compressed(words, '.lz4', '--rm') },
   split: {
     risky: '--filter',
     losses: splitLosses,
@@ -435,16 +488,20 @@ const PACKING: Rows = {
       matchesOption(word, '-cmd -init'),
     losses: { makesOperand: { at: 0, valued: '-cmd -init -separator -nullvalue' } },
   },
-  ffmpeg: {
-    losses: { makesOperand: { at: -1, valued: '-i -f -t -ss -c -r -s -vf -af -map -crf' } },
+  'convert ffmpeg magick sox qpdf': { losses: { makesOperand: { at: -1 } } },
+  pdftotext: {
+    losses: {
+      makesOperand: {
+        at: 1,
+        valued: '-f -l -r -x -y -W -H -fixed -enc -eol -opw -upw -colspacing',
+      },
+    },
   },
-  'convert magick sox qpdf': { losses: { makesOperand: { at: -1 } } },
-  pdftotext: { losses: { makesOperand: { at: 1, valued: '-f -l -r -x -y' } } },
   'gpg iconv xmllint': { losses: { makes: '-o --output' } },
   pandoc: { losses: { writes: '-o --output' } },
   dot: { losses: { makes: '-o' } },
   openssl: {
-    risky: '-engine -out -keyout -CAserial -writerand -config',
+    risky: (word) => isWholeOption(word, '-engine -out -keyout -CAserial -writerand -config'),
     losses: { writes: '-out -keyout -CAserial -writerand' },
   },
   pg_dump: { losses: { makes: '-f --file' } },

@@ -7,9 +7,9 @@ import { anyWord, matchesOption, type Rows, type Words } from './program.js';
 export const operandsIn = (words: Words): readonly string[] =>
   words.filter((word): word is string => word !== null && !word.startsWith('-'));
 
-/** An address on this machine. */
+/** A URL of this machine. */
 const LOCAL =
-  /^(?:[a-z]+:\/\/)?(?:[^/@\s]*@)?(?:localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])(?::\d+)?(?:[/?#]|$)/i;
+  /^[a-z]+:\/\/(?:[^/@\s]*@)?(?:localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])(?::\d+)?(?:[/?#]|$)/i;
 /** Endings of hosts that are no endings of files. */
 const HOST = /^[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|ai|edu|gov|eu|de|uk)(?:[:/]|$)/i;
 const isRemoteUrl = (word: string): boolean =>
@@ -22,25 +22,29 @@ export const isRemoteAddress = (address: string): boolean =>
     : /^[^/\s]+:(?!\/\/)/.test(address);
 
 const loadsUrl = (words: Words): string | null =>
-  operandsIn(words.slice(1)).some(isRemoteUrl) ? programName(words[0] ?? '') : null;
+  operandsIn(words).some(isRemoteUrl) ? programName(words[0] ?? '') : null;
 
 export const NETWORK_PROGRAMS: Rows = {
   curl: {
     risky: `
-      -o -O -K -T -F -D -c -J -d --output --remote-name --config --upload-file --form --data
-      --data-binary --dump-header --cookie-jar --trace --trace-ascii --libcurl --stderr --engine
+      -o -O -K -T -F -D -c -J -d --remote-name --config --upload-file --form
+      --data-binary --dump-header --cookie-jar --trace-ascii --libcurl --stderr --engine
       --proxy --output-dir --remote-header-name --etag-save --hsts --alt-svc`,
     harmless: `
       -s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head
       --include --verbose --header --user-agent --request --max-time --connect-timeout --retry
       --compressed --http1.1 --http2`,
-    losses: { writes: '-o --output -D --dump-header -c --cookie-jar' },
+    losses: {
+      writes: `
+        -o --output -D --dump-header -c --cookie-jar --trace-ascii --libcurl --stderr
+        --etag-save`,
+    },
     network: loadsUrl,
   },
   wget: {
     risky: `
       -e -O -P -o -a -i --execute --output-document --directory-prefix --use-askpass --config
-      --post-file --body-file --input-file`,
+      --post-file --body-file --input-file --output-file --append-output`,
     harmless:
       '-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response',
     losses: { writes: '-O --output-document -o --output-file' },
@@ -58,7 +62,7 @@ export const NETWORK_PROGRAMS: Rows = {
       matchesOption(
         word,
         `
-        -f -o -L --file --output --log-file --pager --tee --init-command --plugin-dir
+        -f -o -L --file --output --log-file --init-command --plugin-dir
         --defaults-file --defaults-extra-file`,
       ),
   },

@@ -20,12 +20,12 @@ export const PROGRAM_ROWS: readonly Rows[] = [
 
 /** The rows by name. */
 export const programs: ReadonlyMap<string, Program> = new Map(PROGRAM_ROWS.flatMap(namedRows));
-const byPattern = [...programs.values()].filter(({ alsoNamed }) => alsoNamed !== undefined);
+const rows = [...programs.values()];
 
 /** The row of the program that a word starts; undefined if nothing is known of it. */
 export const findRow = (word: string | null | undefined): Program | undefined => {
   const name = programName(word ?? '');
-  return programs.get(name) ?? byPattern.find(({ alsoNamed }) => alsoNamed?.test(name) === true);
+  return programs.get(name) ?? rows.find(({ alsoNamed }) => alsoNamed?.test(name) === true);
 };
 
 /** Whether a command starts git. */
@@ -34,7 +34,6 @@ export const isGit = ([program]: Words): boolean => findRow(program) === findRow
 /** The special meaning of a command; empty for an ordinary one. */
 export const commandMeaning = (words: Words): Meaning => {
   const [first] = words;
-  if (first === undefined) return {};
   if (first === null) return { unclear: 'the program is named when it runs' };
   const { runs = () => ({}) } = findRow(first) ?? {};
   return typeof runs === 'function' ? runs(words) : wrapped(words, runs);

@@ -116,27 +116,27 @@ export type Rows = Readonly<Record<string, Program>>;
 
 /**
  * Matches also `--out` and `--out=x` for `--output`: GNU programs accept unambiguous abbreviations.
+ * So a list with `--exec-batch` needs no `--exec`.
  */
 const isLong = (word: string, option: string): boolean => {
   const name = word.split('=')[0] ?? word;
-  return name === option || (name.length > 2 && option.startsWith(name));
+  return name.length > 2 && option.startsWith(name);
 };
 
 /** Whether a word may be one of these options; `-x` also as `-abx` and `-xVALUE`. */
 export const matchesOption = (word: string, list: string): boolean => {
   if (!word.startsWith('-')) return false;
   const options = listWords(list);
-  if (word.startsWith('--'))
-    return options.some((option) => option.startsWith('--') && isLong(word, option));
+  if (word.startsWith('--')) return options.some((option) => isLong(word, option));
   const name = word.split('=')[0] ?? word;
   return options.some((option) =>
-    option.length === 2 ? word.slice(1).includes(option.slice(1)) : option === name,
+    option.length === 2 ? word.includes(option.slice(1)) : option === name,
   );
 };
 
 /** For programs whose options are whole words after one hyphen or two, as those of `go`. */
 export const isWholeOption = (word: string, list: string): boolean =>
-  wordSet(list).has(word.replace(/^--/, '-').replace(/=.*/s, ''));
+  wordSet(list).has(word.replace('--', '-').replace(/=.*/s, ''));
 
 /** Whether an option is harmless; `-x` also in a cluster, `-n` as `-n5`, `-1` for any number. */
 export const isHarmlessOption = (word: string, harmless: string): boolean => {
@@ -146,8 +146,7 @@ export const isHarmlessOption = (word: string, harmless: string): boolean => {
     options.has(word.split('=')[0] ?? word) ||
     (/^-[a-zA-Z]\d+$/.test(word) && options.has(word.slice(0, 2))) ||
     (/^-\d+$/.test(word) && options.has('-1')) ||
-    (/^-[a-zA-Z]{2,}$/.test(word) &&
-      [...word.slice(1)].every((letter) => options.has(`-${letter}`)))
+    (word.startsWith('-') && [...word.slice(1)].every((letter) => options.has(`-${letter}`)))
   );
 };
 

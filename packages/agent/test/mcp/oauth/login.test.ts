@@ -235,23 +235,27 @@ test('a login that the user refuses, or that nobody finishes, stores no tokens',
   await assert.rejects(waiting, /was not finished in time/);
 });
 
-test('an address that the user types finishes the login, and other texts do not', async (t) => {
+test('an address that the user types finishes the login, and other texts are refused', async (t) => {
   const { server, options } = await stage(t);
   let asked: string | null = null;
   let tries = 0;
+  const refused: string[] = [];
   const far: LoginDialogue = {
     show: (address) => {
       asked = address;
     },
     async typed() {
       tries += 1;
-      if (tries === 1) return 'what?';
-      if (tries === 2) return 'http://127.0.0.1/callback?code=x&state=guess';
+      if (tries === 1) return ' ';
+      if (tries === 2) return 'what?';
+      if (tries === 3) return 'http://127.0.0.1/callback?code=x&state=guess';
       return (await fetch(String(asked), { redirect: 'manual' })).headers.get('location') ?? '';
     },
+    refuse: (why) => refused.push(why),
   };
   assert.deepEqual(await logIn(server.settings, options, far), { kind: 'done' });
-  assert.equal(tries, 3);
+  assert.equal(tries, 4);
+  assert.equal(refused.filter((why) => why.includes('Copy the whole address')).length, 2);
 });
 
 test('without a terminal a login is begun, and finished by the address that the browser was sent to', async (t) => {

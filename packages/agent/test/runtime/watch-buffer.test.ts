@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEventBuffer } from '../../src/session/session.js';
+import { createWatchBuffer } from '../../src/session/loop.js';
 
 test('early items are delivered first, later ones at once, and none after the end', () => {
-  const held = createEventBuffer<string>();
+  const held = createWatchBuffer<string>();
   const told: string[] = [];
   const { push: give } = held;
   give('one');
@@ -19,7 +19,7 @@ test('early items are delivered first, later ones at once, and none after the en
 });
 
 test('the end of an earlier subscription does not end a later one', () => {
-  const held = createEventBuffer<string>();
+  const held = createWatchBuffer<string>();
   const told: string[] = [];
   const stopFirst = held.subscribe(() => undefined);
   held.subscribe((item) => told.push(item));
