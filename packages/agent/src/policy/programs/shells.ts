@@ -156,11 +156,11 @@ const watch = (words: Words): Meaning => {
   const flags = listWords(WATCH_FLAGS);
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
+    if (word === '--') return { ...asText(words, at + 1, 'watch'), isPosix: true };
     const length = optionLength(word, valued, flags);
     if (length === null)
       return { unclear: `the option ${word} of watch is not known`, mayRun: at + 1 };
     at += length;
-    if (word === '--') break;
   }
   return { ...asText(words, at, 'watch'), isPosix: true };
 };
