@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commandPlace, decide, firstOf, type PolicySettings } from '../../src/policy/decide.js';
+import {
+  commandPlace,
+  decide,
+  firstOf,
+  type PolicySettings,
+  withExpectedNeeds,
+} from '../../src/policy/decide.js';
 import type { CallFacts, HookDecision, JudgedCall } from '../../src/policy/judged-call.js';
+import { isMcpPattern } from '../../src/policy/patterns.js';
 import {
   allowedHosts,
   allowHosts,
+  gitTexts,
   isNeedsReason,
+  type PolicyRule,
   type Preset,
   presetAfterPlan,
   presetRules,
@@ -69,6 +78,7 @@ test('a hook asks and denies for one call, and allows nothing', () => {
   assert.equal(say('auto', hooked('ask'), {}, EVERY), 'ask once hook h: the hook h: r');
   assert.equal(say('auto', hooked('deny')), 'deny once hook h: the hook h: r');
   assert.match(say('careful', hooked('allow')), /^ask any preset careful: /);
+  assert.match(say('auto', hooked('allow')), /^allow any preset auto: /);
   assert.match(
     say('auto', asking('question', { hooks: hooked('deny').hooks ?? [] })),
     /^deny once hook/,
@@ -125,6 +135,9 @@ test('rules of a project count but with full, and those of a folder do not cover
   assert.equal(decision('auto', 'git x', rule('deny', 'project')), 'deny');
   assert.equal(decision('auto', 'git reset --hard', rule('allow')), 'allow');
   assert.equal(decision('auto', 'git reset --hard', rule('allow', 'folder')), 'ask');
+  const stopped = { onAsk: 'stop', writtenRules: [rule('ask')] } as const;
+  const leaving = runs('git x', { needs: 'network' });
+  assert.match(say('auto', leaving, stopped), /^deny .* leaves the sandbox, and nobody/);
   const writtenRules = [rule('allow')];
   const allowed = say('careful', runs('git x', { needs: 'network' }), {
     writtenRules: [{ ...rule('allow'), kind: 'command', words: ['git'], needs: 'network' }],
@@ -148,6 +161,41 @@ test('rules of a project count but with full, and those of a folder do not cover
     /: which command it is, is known only when it runs/,
   );
   assert.doesNotMatch(say('auto', runs('git x'), { writtenRules: [rule('ask')] }), /which command/);
+});
+
+test('a command that is expected to need access is asked about at once, or runs without it', () => {
+  const expects = { needs: 'network', words: 'npm ci' } as const;
+  const shape = 'x (needs: network)';
+  const widened = runs('npm ci', { needs: 'network', shape, expects });
+  const facts = (call: JudgedCall, preset: Preset = 'auto', more: Partial<PolicySettings> = {}) => {
+    const found = withExpectedNeeds(settings(preset, more), [], call).facts;
+    return `${found.needs ?? '-'} ${found.shape} ${found.expects?.words}`;
+  };
+  const [asked, inside] = ['network x (needs: network) npm ci', '- x npm ci'];
+  assert.equal(facts(runs('npm ci', { expects })), asked);
+  assert.equal(facts(widened), asked);
+  for (const more of [{ onAsk: 'stop' }, { sandbox: 'workspace+net' }] as const)
+    for (const call of [widened, runs('npm ci', { expects })])
+      assert.equal(facts(call, 'auto', more), inside);
+  assert.equal(facts(runs('npm ci', { expects, unrecoverable: ['a'] }), 'careful'), inside);
+  assert.equal(facts(runs('npm ci', { expects, needs: 'outside' })), 'outside x npm ci');
+  const why = (call: JudgedCall, sandbox: 'workspace' | 'missing') =>
+    say('careful', call, { sandbox });
+  assert.match(why(widened, 'workspace'), /: npm ci needs the network$/);
+  assert.match(why(widened, 'missing'), /: there is no sandbox here/);
+  assert.match(
+    why(runs('npm ci', { expects, needs: 'outside' }), 'workspace'),
+    /: it leaves the sandbox$/,
+  );
+});
+
+test('an earlier answer for a prefix covers any option in the sandbox', () => {
+  const grants = [{ scope: 'prefix', tool: 'x', words: ['npm', 'test'] }] as const;
+  const losing = (needs: Partial<CallFacts>) =>
+    runs('npm test --odd', { unrecoverable: ['a'], ...needs });
+  assert.match(say('careful', losing({}), {}, grants), /^allow any grant/);
+  const reaching = [{ ...grants[0], needs: 'outside' }] as const;
+  assert.match(say('careful', losing({ needs: 'network' }), {}, reaching), /^ask/);
 });
 
 test('a command runs where the sandbox, its needs and its text put it', () => {
@@ -194,6 +242,12 @@ test('hosts are allowed by name, and full reaches private ones', () => {
   assert.match(say('ci', fetch), /^deny/);
   assert.deepEqual(allowedHosts(allowHosts(presetRules.ci, ['a.com'])), ['a.com']);
   assert.deepEqual(allowedHosts(presetRules.ci), []);
+  assert.match(say('full', callOf({ mcp: { server: 's', tool: 't' } })), /^allow/);
+  const leaves = { ...presetRules.careful[2], why: 'it leaves the sandbox' } as const;
+  assert.deepEqual(gitTexts(leaves as PolicyRule), { why: 'it changes git folders' });
+  const texts = gitTexts({ ...(leaves as PolicyRule), unattended: 'x' });
+  assert.equal(texts.unattended, 'x');
+  assert.ok(isMcpPattern('docs') && !isMcpPattern('docs/'));
   const reasons = [
     'it leaves the sandbox',
     'it changes git folders',
