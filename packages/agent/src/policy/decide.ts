@@ -101,7 +101,11 @@ export const decide = (
 ): PolicyDecision => {
   const rules = effectiveRules(settings);
   const place = commandPlace(settings, call);
-  const written = decideByWrittenRules(rules, call, place, settings.workspace);
+  const written: WrittenDecision =
+    // Stryker disable next-line ConditionalExpression,ObjectLiteral: a shortcut
+    rules.length === 0
+      ? { decision: null }
+      : decideByWrittenRules(rules, call, place, settings.workspace);
   const opinions =
     call.traits.asks === undefined
       ? [
