@@ -11,7 +11,7 @@ import { findGitLoss } from './losses.js';
 import { programName } from './paths.js';
 import { findSubcommand } from './programs/git.js';
 import type { TreeMove } from './programs/git-moves.js';
-import { firstOperand, gitCommand, isOption } from './programs/git-words.js';
+import { gitCommand, isOption } from './programs/git-words.js';
 import type { GitAccess, Words } from './programs/program.js';
 import { findRow, isGit } from './programs/program-table.js';
 
@@ -27,24 +27,14 @@ import { findRow, isGit } from './programs/program-table.js';
 export type RepositoryAccess = GitAccess | 'approved';
 
 /** The widest access last. */
-const width: Readonly<Record<RepositoryAccess, number>> = {
-  read: 0,
-  write: 1,
-  writePacks: 2,
-  approved: 3,
-};
+const CHANGES = ['write', 'writePacks'] as const;
 
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
   if (shell.unclear !== null || shell.commands.some(destroysHistory)) return 'approved';
-  const accesses = shell.commands.map(
-    ({ words, readAs = words }): RepositoryAccess => commandAccess(readAs),
-  );
+  const accesses = shell.commands.map(({ words, readAs = words }) => commandAccess(readAs));
   if (needs === 'repository') accesses.push('writePacks');
-  return accesses.reduce(
-    (widest, access) => (width[access] > width[widest] ? access : widest),
-    'read',
-  );
+  return CHANGES.findLast((access) => accesses.includes(access)) ?? 'read';
 };
 
 /** What the words of a command do to the history on purpose. */
@@ -64,7 +54,7 @@ export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
     .map(({ words, readAs = words }) => gitCommand(readAs));
   return {
     takesStash: gits.some(
-      ([command, ...rest]) => command === 'stash' && /^(?:pop|branch)$/.test(firstOperand(rest)),
+      ([command, action]) => command === 'stash' && (action === 'pop' || action === 'branch'),
     ),
     movesBorder: gits.some(
       ([command, ...rest]) =>
@@ -106,13 +96,13 @@ const EVERYDAY =
 const WORK_ON_REPOSITORY =
   /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
 
-const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
+const isEveryday = (word: string | null): boolean => EVERYDAY.test(word ?? '');
 
 /** How far a command changes the repository, by its program and the names of scripts and tasks. */
 const commandAccess = (words: Words): GitAccess => {
   const [program, ...rest] = words;
   const access = findRow(program)?.repository;
-  const targets = rest.filter((word) => word === null || !/^-|=/.test(word));
+  const targets = rest.filter((word) => !/^-|=/.test(word ?? ''));
   if (typeof access === 'function') return access(words);
   if (access === 'runsGit') return 'writePacks';
   if (access === 'targets') return targets.every(isEveryday) ? 'read' : 'write';
@@ -121,7 +111,7 @@ const commandAccess = (words: Words): GitAccess => {
     return task === undefined || isEveryday(task) ? 'read' : 'write';
   }
   const isFile = program?.includes('/') === true && !/^\/(?:usr\/|s?bin\/|opt\/)/.test(program);
-  const scripts = isFile ? [programName(program)] : access === 'script' ? targets.slice(0, 2) : [];
+  const scripts = isFile ? [programName(program)] : targets.slice(0, access === 'script' ? 2 : 0);
   const isNamed = (word: string | null): boolean =>
     word !== null && /^[\w./@+-]+$/.test(word) && WORK_ON_REPOSITORY.test(programName(word));
   return scripts.some(isNamed) ? 'write' : 'read';
@@ -134,5 +124,6 @@ const commandAccess = (words: Words): GitAccess => {
 const destroysHistory = (command: ParsedCommand): boolean => {
   if (findGitLoss(command) === null) return false;
   const [name] = gitCommand(command.readAs ?? command.words);
-  return name === null || findSubcommand(name)?.endsHistory !== undefined;
+  const row = findSubcommand(name);
+  return row === undefined || row.endsHistory !== undefined; // it may be any command
 };

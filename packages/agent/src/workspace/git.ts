@@ -251,7 +251,7 @@ const checkOwnRepository = (workspace: string, shared: string): void => {
   if (expected.kind === 'refused') throw refuseToAsk(expected.why);
   if (
     expected.kind === 'found' &&
-    realpathSync(expected.repository.folder) !== realpathSync(shared)
+    realpathSync(expected.repository.common) !== realpathSync(shared)
   )
     throw refuseToAsk(
       `the repository in ${expected.repository.top} names another one, ${shared}, as its own`,

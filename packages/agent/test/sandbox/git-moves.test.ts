@@ -132,7 +132,12 @@ const rows: readonly Row[] = [
   { by: 'a branch', command: 'git reset -q --hard feature' },
   { by: 'a stash', command: 'git stash -q', before: dirty },
   { by: 'a stash', command: 'git stash pop -q', before: `${dirty} && git stash -q` },
+  { by: 'a stash', command: 'git stash -q -m mine', before: dirty },
+  { by: 'a stash', command: 'git stash branch rescue', before: `${dirty} && git stash -q` },
   { by: 'named files', command: 'git restore --source=feature .' },
+  { by: 'named files', command: 'git restore -SW .', before: `${dirty} && git add -A` },
+  { by: 'a branch', command: 'git switch -q --orphan empty' },
+  { by: 'a branch', command: 'git read-tree --reset -u HEAD', before: dirty },
 ];
 
 for (const { command, before = 'true' } of chooseRows(rows, ({ by }) => by)) {

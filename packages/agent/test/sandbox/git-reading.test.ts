@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
@@ -16,6 +16,7 @@ import {
   isInWorktreeFolder,
 } from '../../src/command/sandbox/git-folders.js';
 import { cleanConfig, isHarmlessInWorktree } from '../../src/command/sandbox/new-repository.js';
+import { ProtectedScan } from '../../src/command/sandbox/protected-scan.js';
 import { findProgram } from '../../src/platform/find-program.js';
 import { settingKey } from '../../src/policy/paths.js';
 
@@ -69,6 +70,17 @@ for (const [form, words, settings] of [
   });
 }
 
+test('the gitlinks of an index whose entries stand in another file', (t) => {
+  const folder = makeRepository(t);
+  git(folder, 'init', '-q', 'inner');
+  git(path.join(folder, 'inner'), 'commit', '-q', '--allow-empty', '-m', 'x');
+  git(folder, 'add', 'inner');
+  git(folder, 'update-index', '--split-index');
+  const file = readFileSync(path.join(folder, '.git/index'));
+  assert.ok(!file.includes(Buffer.from([0, 0, 0xe0, 0])), 'control');
+  assert.deepEqual(createIndexReader(findGit)(path.join(folder, '.git')).gitlinks, ['inner']);
+});
+
 test('an index that git could not list is listed again', (t) => {
   const folder = makeRepository(t);
   git(folder, 'init', '-q', 'a');
@@ -104,12 +116,12 @@ test('what may stay of a configuration is what git reads of it, and no more is c
   const folder = makeRepository(t);
   const [file, kept] = [path.join(folder, 'config'), path.join(folder, 'kept')];
   writeFileSync(file, EVERY_FORM);
-  const { text, removed, isSame } = cleanConfig(file, folder) ?? {};
+  const { bytes, removed, isSame } = cleanConfig(file, folder) ?? {};
   const harmful = ['core.hookspath', 'filter.*.clean', 'diff.*.textconv', 'diff.*.flag'];
   assert.deepEqual([removed, isSame], [[...harmful, 'include.path'], false]);
-  writeFileSync(kept, text ?? '');
+  writeFileSync(kept, bytes ?? '');
   assert.equal(listed(folder, kept), 'user.name\na\tb\0remote.o "x.url\n x:y; \0');
-  assert.deepEqual(cleanConfig(kept, folder), { text, removed: [], isSame: true });
+  assert.deepEqual(cleanConfig(kept, folder), { bytes, removed: [], isSame: true });
   writeFileSync(file, '[user]\n\tname = a # b\n');
   assert.equal(cleanConfig(file, folder)?.isSame, false, 'of another form than git writes');
   assert.equal(cleanConfig(path.join(folder, 'missing'), folder), null);
@@ -209,7 +221,57 @@ test('a configuration that git itself wrote may stay as it is', (t) => {
   git(folder, 'remote', 'add', 'o', 'https://example.org/x');
   const file = path.join(folder, '.git/config');
   assert.deepEqual(cleanConfig(file, folder)?.removed, []);
-  assert.equal(cleanConfig(file, folder)?.isSame, true, String(cleanConfig(file, folder)?.text));
+  assert.equal(cleanConfig(file, folder)?.isSame, true, String(cleanConfig(file, folder)?.bytes));
+});
+
+test('what a repository names outside of itself may not stay', (t) => {
+  const folder = makeRepository(t);
+  const place = path.join(folder, '.git/modules/m');
+  git(folder, 'init', '-q', '--bare', place);
+  const file = path.join(place, 'config');
+  const removedBy = (key: string, value: string): readonly string[] | undefined => {
+    git(folder, 'config', '-f', file, key, value);
+    const removed = cleanConfig(file, folder)?.removed;
+    git(folder, 'config', '-f', file, '--unset', key);
+    return removed;
+  };
+  mkdirSync(path.join(folder, 'sub'));
+  symlinkSync('/', path.join(folder, 'out'));
+  assert.deepEqual(removedBy('core.worktree', '../../../sub'), [], 'control');
+  for (const value of ['../../../out/tmp', '../../../missing', '/'])
+    assert.deepEqual(removedBy('core.worktree', value), ['core.worktree'], value);
+  git(folder, 'config', 'core.worktree', '..');
+  assert.deepEqual(cleanConfig(path.join(folder, '.git/config'), folder)?.removed, [
+    'core.worktree',
+  ]);
+  // git refuses names such as `git~1` by it
+  assert.deepEqual(removedBy('core.protectNTFS', 'false'), ['core.protectntfs']);
+});
+
+test('the own configuration of a worktree counts there, also in a folder of it', (t) => {
+  const folder = makeRepository(t);
+  const top = path.join(temporaryFolder(t, 'git-reading'), 'tree');
+  git(folder, 'commit', '-q', '--allow-empty', '-m', 'one');
+  git(folder, 'config', 'extensions.worktreeConfig', 'true');
+  git(folder, 'worktree', 'add', '-q', top);
+  git(top, 'config', '--worktree', 'core.hooksPath', 'sub/tools');
+  git(top, 'init', '-q', 'sub/inner');
+  git(path.join(top, 'sub/inner'), 'commit', '-q', '--allow-empty', '-m', 'x');
+  git(top, 'add', 'sub/inner');
+  const environment = { HOME: folder, GIT_CONFIG_SYSTEM: '/dev/null', PATH: process.env.PATH };
+  const workspace = path.join(top, 'sub');
+  mkdirSync(path.join(workspace, 'tools'));
+  const expected = path.join(workspace, 'tools');
+  for (const place of [top, workspace])
+    assert.deepEqual(
+      createNamedPlaces(place, environment)().map(({ path: at }) => at),
+      [expected],
+      place,
+    );
+  const found = findRepository(workspace);
+  assert.ok(found.kind === 'found');
+  const { protectedPaths } = new ProtectedScan(workspace, [], environment).look(found.repository);
+  assert.ok(protectedPaths.has(expected));
 });
 
 test('an empty .git above the workspace is no repository, and a real one further up is', (t) => {

@@ -5,11 +5,13 @@
  * - A git folder holds configuration, hooks and objects: `.git`, or a bare repository.
  * - A worktree is a folder with checked-out files. A linked one has its own worktree folder, below
  *   `worktrees` of the git folder, and shares the rest with the other worktrees.
- * - A `.git` file names a git folder or a worktree folder, anywhere on the machine. It counts only
- *   if that folder names the workspace in return, which only git itself could have written there.
+ * - A `.git` file names a git folder or a worktree folder, anywhere on the machine.
+ *   `findRepository` takes one outside of the folder with the file only if it names that folder in
+ *   return, which only git itself could have written there.
  *
- * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); the files
- * that git's configuration names (`createNamedPlaces`); and git's index (`createIndexReader`).
+ * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); the settings
+ * in a configuration (`configEntries`), and the files that they name (`createNamedPlaces`); and
+ * git's index (`createIndexReader`).
  * new-repository.ts says what may stay of a repository that a command made.
  */
 
@@ -119,13 +121,15 @@ export const folderNamedIn = (file: string, folder: string): string | null => {
   return named === undefined ? null : realPath(path.resolve(folder, named));
 };
 
-/**
- * The git folder or worktree folder behind a `.git`; and `common`, the git folder with the
- * configuration, which is another one for a worktree folder. Null if it leads nowhere.
- */
-export const gitFoldersAt = (
-  place: string,
-): { readonly folder: string; readonly common: string } | null => {
+export type GitFolders = {
+  /** The git folder of a worktree, or its worktree folder. */
+  readonly folder: string;
+  /** The git folder, which it shares with other worktrees. */
+  readonly common: string;
+};
+
+/** The folders behind a `.git`; null if it leads nowhere. */
+export const gitFoldersAt = (place: string): GitFolders | null => {
   const status = entryStatus(place);
   // git follows a symlink, also to a file that names a folder
   const target = status?.isSymbolicLink() ? realPath(place) : place;
@@ -156,12 +160,8 @@ const namesWorktree = (gitFolder: string, top: string): boolean => {
   return named !== undefined && realPath(path.resolve(gitFolder, named)) === top;
 };
 
-export type RepositoryPaths = {
-  /** The folder with `.git`. */
-  readonly top: string;
-  /** Real path of the git folder. */
-  readonly folder: string;
-};
+/** Real paths. `top`: the folder with `.git`. */
+export type RepositoryPaths = GitFolders & { readonly top: string };
 
 export type FoundRepository =
   | { readonly kind: 'found'; readonly repository: RepositoryPaths }
@@ -183,7 +183,7 @@ const behindFile = (top: string, file: string): FoundRepository => {
   if (!isGitFolder(gitFolder)) return refused(`${gitFolder} is no repository`);
   // A folder below `top` shows nothing more of the machine, so it need not name `top`.
   if (common !== null || namesWorktree(folder, top) || isWithin(folder, top))
-    return { kind: 'found', repository: { top, folder: gitFolder } };
+    return { kind: 'found', repository: { top, folder, common: gitFolder } };
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 
@@ -195,12 +195,16 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
     return refused(`${top} belongs to somebody else`);
   }
   if (status.isFile()) return behindFile(top, place);
-  if (status.isDirectory()) return { kind: 'found', repository: { top, folder: place } };
+  const found = (folder: string): FoundRepository => ({
+    kind: 'found',
+    repository: { top, folder, common: folder },
+  });
+  if (status.isDirectory()) return found(place);
   const target = realPath(place);
   if (target === null || !isWithin(target, top))
     return refused(`${place} is a symlink that leads out of its folder`);
   if (!isFolder(target)) return behindFile(top, target);
-  return { kind: 'found', repository: { top, folder: target } };
+  return found(target);
 };
 
 /** The repository that the workspace, a real path, lies in. */
@@ -312,6 +316,13 @@ export type NamedPlace = {
 
 /** One configuration file, with the folder in which git runs what it names. */
 export type ConfigPlace = { readonly file: string; readonly top: string };
+
+/** The configuration files of a repository, the worktree's own among them. */
+export const listConfigs = ({ folder, common, top }: RepositoryPaths): readonly ConfigPlace[] =>
+  [`${common}/config`, `${folder}/config.worktree`, `${folder}/config`].map((file) => ({
+    file,
+    top,
+  }));
 
 /** One reading of all configurations: its inputs, and its results so far. */
 type Reading = {
@@ -435,12 +446,8 @@ export const createNamedPlaces = (
   return () => {
     const located = findRepository(workspace);
     if (located.kind !== 'found') return readPlaces([], [workspace]);
-    const { top, folder } = located.repository;
-    const configs = [
-      { file: path.join(folder, 'config'), top },
-      { file: path.join(folder, 'config.worktree'), top },
-    ];
-    return readPlaces(configs, [top]);
+    const { repository } = located;
+    return readPlaces(listConfigs(repository), [repository.top]);
   };
 };
 
@@ -461,8 +468,12 @@ type IndexContents = {
  */
 const INDEX_MAX = 64 * 1024 * 1024;
 const GITLINKS_MAX = 10_000;
-/** The mode of a gitlink, 160000, as an index holds it. Without these bytes git need not be asked. */
+/**
+ * The mode of a gitlink, 160000, as an index holds it, and the mark of an index whose entries stand
+ * in another file. Without these bytes git need not be asked.
+ */
 const GITLINK_MODE = Buffer.from([0, 0, 0xe0, 0]);
+const SPLIT_MARK = Buffer.from('link');
 const LIST_TIMEOUT_MS = 10_000;
 const EMPTY: IndexContents = { gitlinks: [], isTracked: () => false };
 
@@ -498,7 +509,10 @@ export const askGit = (
   });
 };
 
-/** Lists an index again after it has changed, or a failure. `findGit`: null where there is no git. */
+/**
+ * Reads the index of a git folder: gitlinks at once, tracked paths when first asked. It is kept
+ * until the index changes; a failure is not. `findGit`: null where there is no git.
+ */
 export const createIndexReader = (findGit: () => ProgramPath | null) => {
   const cache = new Map<string, { readonly stamp: string; readonly contents: IndexContents }>();
   /** Null if git can't list it now. */
@@ -514,7 +528,8 @@ export const createIndexReader = (findGit: () => ProgramPath | null) => {
     const stamp = stampAt(file);
     const cached = cache.get(file);
     if (cached?.stamp === stamp) return cached.contents;
-    const mayHoldLinks = readBytes(file, INDEX_MAX)?.includes(GITLINK_MODE) ?? false;
+    const bytes = readBytes(file, INDEX_MAX);
+    const mayHoldLinks = [GITLINK_MODE, SPLIT_MARK].some((one) => bytes?.includes(one));
     const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
     const gitlinks = [...(listed ?? '').matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
     let tracked: ReadonlySet<string> | null = null;

@@ -8,7 +8,7 @@
  */
 
 import path from 'node:path';
-import { isFolder, isWithin, readRegularSync } from '../../platform/files.js';
+import { isFolder, isWithin, readRegularSync, realPath } from '../../platform/files.js';
 import { listWords } from '../../policy/paths.js';
 import {
   CONFIG_MAX,
@@ -24,8 +24,7 @@ const HARMLESS_KEYS: ReadonlySet<string> = new Set(
   listWords(`
   core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
   core.precomposeunicode core.symlinks core.sharedrepository core.autocrlf core.eol
-  core.safecrlf core.quotepath core.abbrev core.compression core.protectntfs core.protecthfs
-  core.untrackedcache core.preloadindex core.longpaths core.commitgraph core.whitespace
+  core.safecrlf core.quotepath core.abbrev core.compression core.untrackedcache core.preloadindex core.longpaths core.commitgraph core.whitespace
   remote.*.url remote.*.pushurl remote.*.fetch remote.*.push remote.*.tagopt remote.*.prune
   remote.*.mirror remote.*.promisor remote.*.partialclonefilter remote.pushdefault
   branch.*.remote branch.*.merge branch.*.rebase branch.*.pushremote branch.*.description
@@ -46,25 +45,29 @@ const ADDRESS = /url$|remote$|pushdefault$/;
 const isHarmlessAddress = (value: string): boolean =>
   !value.includes('::') && !/(?:^|\/\/|@)-/.test(value);
 
+/** Whether git wrote this worktree for a submodule: no symlink leads out of the workspace. */
+const isWorktree = (place: string, gitFolder: string, workspace: string): boolean =>
+  gitFolder.includes('/.git/modules/') && isWithin(place, workspace) && realPath(place) === place;
+
 const isHarmlessEntry = (
   { key, value }: ConfigEntry,
   folder: string,
   workspace: string,
 ): boolean =>
   key === 'core.worktree'
-    ? isWithin(path.resolve(folder, value), workspace)
+    ? isWorktree(path.resolve(folder, value), folder, workspace)
     : HARMLESS_KEYS.has(key) && (!ADDRESS.test(key) || isHarmlessAddress(value));
 
 /** A value as git writes it. */
-const written = (value: string): string => {
+const gitValue = (value: string): string => {
   const escaped = value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t');
   return /^ |[;#\r]| $/.test(value) ? `"${escaped}"` : escaped;
 };
 
 /** What may stay of a configuration. */
 export type CleanedConfig = {
-  readonly text: Buffer;
-  /** The text is what the file holds: so git reads the same entries in it as we do. */
+  readonly bytes: Buffer;
+  /** They are what the file holds: so git reads the same entries in it as we do. */
   readonly isSame: boolean;
   /**
    * The keys of the other entries. What stands behind an item that git would refuse is left out
@@ -84,26 +87,29 @@ export const cleanConfig = (file: string, workspace: string): CleanedConfig | nu
   for (const entry of configEntries(before)) {
     const { key, value, head, name } = entry;
     if (isHarmlessEntry(entry, path.dirname(file), workspace)) {
-      text += `${head === lastHead ? '' : `${head}\n`}\t${name} = ${written(value)}\n`;
+      text += `${head === lastHead ? '' : `${head}\n`}\t${name} = ${gitValue(value)}\n`;
       lastHead = head;
     } else removed.push(key);
   }
-  return { text: Buffer.from(text), isSame: text === before, removed };
+  const bytes = Buffer.from(text);
+  return { bytes, isSame: bytes.equals(loaded.bytes), removed };
 };
 
-/** Whether the `.git` file of a worktree, which no command can write, names this worktree folder. */
+/** Whether a `.git` file outside of the workspace, which no command writes, names this folder. */
 const isNamedOutside = (worktreeFolder: string, file: string): boolean =>
   folderNamedIn(file, path.dirname(file)) === worktreeFolder;
 
 /**
- * Whether a file in a worktree folder is as git creates it: `commondir` names the git folder around
- * it, and `gitdir` names the `.git` file of a worktree that is inside the workspace, or names the
- * worktree folder in turn. An empty file is just being written.
+ * Whether a file in a worktree folder is as git creates it. `commondir` names the git folder around
+ * it. `gitdir` names the `.git` file of a worktree inside the workspace, or one outside that names
+ * the worktree folder in turn. A file that is empty, or can't be read, is just being written.
  */
 export const isHarmlessInWorktree = (place: string, workspace: string): boolean => {
   const folder = folderAround(place);
   const back = readPathFile(path.join(folder, 'gitdir'));
-  const file = path.resolve(folder, back);
+  const named = path.resolve(folder, back);
+  const parent = path.dirname(named);
+  const file = path.join(realPath(parent) ?? parent, path.basename(named));
   const isBack =
     back === '' ||
     (path.basename(back) === '.git' && (isWithin(file, workspace) || isNamedOutside(folder, file)));

@@ -31,7 +31,7 @@ import {
 } from '../../platform/replaceable-files.js';
 import { firstOf } from '../../policy/decide.js';
 import { findProtection } from '../../policy/paths.js';
-import { gitFoldersAt, isInWorktreeFolder } from './git-folders.js';
+import { gitFoldersAt, isInWorktreeFolder, type RepositoryPaths } from './git-folders.js';
 import {
   type CleanedConfig,
   cleanConfig,
@@ -184,8 +184,8 @@ export class ProtectedFiles {
   readonly #unmoved = new Map<string, number>();
   /** Folders that existed before the first of the running commands; null: unknown. */
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
-  /** The git folder of the workspace if it lies elsewhere. */
-  #repository: string | null = null;
+  /** That of the workspace if its git folder lies elsewhere. */
+  #repository: RepositoryPaths | null = null;
   /** Unread lines for the model. */
   #notes: string[];
   /** Number of paths that were set aside. */
@@ -203,10 +203,10 @@ export class ProtectedFiles {
   }
 
   /**
-   * Scans the workspace before a command starts. `repository`, here and below: the git folder of
-   * the workspace if it lies elsewhere.
+   * Scans the workspace before a command starts. `repository`, here and below: that of the
+   * workspace if its git folder lies elsewhere.
    */
-  scanBefore(repository: string | null): Scan {
+  scanBefore(repository: RepositoryPaths | null): Scan {
     this.#repository = repository;
     this.#releaseInterrupted();
     if (!this.#isIdle) {
@@ -255,7 +255,7 @@ export class ProtectedFiles {
    * Judges the changes of a killed session if its commands have ended. Returns lines about the
    * paths set aside since the last call.
    */
-  judgeInterrupted(repository: string | null): readonly string[] {
+  judgeInterrupted(repository: RepositoryPaths | null): readonly string[] {
     this.#repository = repository;
     this.#releaseInterrupted();
     return this.#takeNotes();
@@ -472,7 +472,7 @@ export class ProtectedFiles {
     } else {
       this.#setAside(one.path, one.namedBy, allowedPart, before === null);
       if (before !== null && !this.#restore(before) && allowedPart !== null)
-        createFile(one.path, allowedPart.text, one.mode);
+        createFile(one.path, allowedPart.bytes, one.mode);
     }
   }
 
@@ -726,11 +726,15 @@ export class ProtectedFiles {
     allowedPart: CleanedConfig | null = null,
     inPlace = false,
   ): void {
-    if (![this.#workspace, this.#repository ?? this.#workspace].some((one) => isWithin(place, one)))
+    if (
+      ![this.#workspace, this.#repository?.common ?? this.#workspace].some((one) =>
+        isWithin(place, one),
+      )
+    )
       return;
     const folder = this.#nextFolder();
     const replaced =
-      inPlace && allowedPart !== null ? replaceKeepingCopy(place, allowedPart.text, folder) : null;
+      inPlace && allowedPart !== null ? replaceKeepingCopy(place, allowedPart.bytes, folder) : null;
     const moved = replaced ?? setAside(place, folder);
     if (moved === null) this.#noteUnmoved(place);
     if (moved === null || allowedPart?.removed.length === 0) return;

@@ -31,7 +31,9 @@ import {
   createIndexReader,
   createPlaceReader,
   gitFoldersAt,
+  listConfigs,
   type ReadPlaces,
+  type RepositoryPaths,
 } from './git-folders.js';
 
 const DEPTH_MAX = 8;
@@ -141,17 +143,6 @@ export const readInside = (folder: string): Inside => {
 /** The marks of a fingerprint. */
 export const readMarks = (fingerprint: string): Marks => new Map(JSON.parse(fingerprint));
 
-/**
- * Configuration files of a repository. `folder`: its git folder; `common`: the one that it shares
- * with its other worktrees, or the same; `top`: the folder with `.git`, in which git runs the
- * programs that the configuration names.
- */
-const listConfigs = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
-  [`${common}/config`, `${folder}/config.worktree`, `${folder}/config`].map((file) => ({
-    file,
-    top,
-  }));
-
 /** The quick scan. It remembers each folder as it read it last. */
 export class ProtectedScan {
   readonly #workspace: string;
@@ -182,8 +173,8 @@ export class ProtectedScan {
     return folders !== null && this.#readIndex(folders.folder).isTracked(path.relative(top, place));
   }
 
-  /** Scans. `repository`: the git folder of the workspace if it is outside the scanned folders. */
-  look(repository: string | null): Scan {
+  /** Scans. `repository`: that of the workspace if it is outside the scanned folders. */
+  look(repository: RepositoryPaths | null): Scan {
     const protectedPaths = new Map<string, ProtectedPath>();
     const scan = this.#scanFolders(protectedPaths);
     for (const [place, isGitFolder] of this.#followed) {
@@ -194,8 +185,8 @@ export class ProtectedScan {
     for (const place of this.#gitlinks(repository)) {
       if (!protectedPaths.has(place)) this.#note(protectedPaths, protectedPathAt(place));
     }
-    if (repository !== null && !protectedPaths.has(repository))
-      this.#noteAll(protectedPaths, listGitCode(repository));
+    if (repository !== null && !protectedPaths.has(repository.common))
+      this.#noteAll(protectedPaths, listGitCode(repository.common));
     this.#noteConfigured(protectedPaths, repository);
     return { protectedPaths, ...scan };
   }
@@ -260,18 +251,21 @@ export class ProtectedScan {
   }
 
   /** Places of `.git` in folders that git's index takes for repositories, such as submodules. */
-  #gitlinks(repository: string | null): readonly string[] {
-    const gitFolders = gitFoldersAt(path.join(this.#workspace, '.git'));
-    const folder = gitFolders?.folder ?? repository;
-    if (folder === null) return [];
-    const top = gitFolders === null ? path.dirname(folder) : this.#workspace;
+  #gitlinks(repository: RepositoryPaths | null): readonly string[] {
+    const here = gitFoldersAt(path.join(this.#workspace, '.git'));
+    const folder = here?.folder ?? repository?.folder;
+    if (folder === undefined) return [];
+    const top = here === null ? (repository?.top ?? '') : this.#workspace;
     return this.#readIndex(folder)
       .gitlinks.map((link) => path.join(top, link, '.git'))
       .filter((place) => isWithin(place, this.#workspace));
   }
 
   /** Adds what the configuration of each repository, and of the user, names in the workspace. */
-  #noteConfigured(protectedPaths: Map<string, ProtectedPath>, repository: string | null): void {
+  #noteConfigured(
+    protectedPaths: Map<string, ProtectedPath>,
+    repository: RepositoryPaths | null,
+  ): void {
     const configs: ConfigPlace[] = [];
     const tops = new Set([this.#workspace]);
     for (const one of protectedPaths.values()) {
@@ -280,12 +274,11 @@ export class ProtectedScan {
       const folders = gitFoldersAt(one.path);
       if (folders === null) continue;
       tops.add(top);
-      configs.push(...listConfigs(folders.folder, folders.common, top));
+      configs.push(...listConfigs({ ...folders, top }));
     }
     if (repository !== null) {
-      const top = path.basename(repository) === '.git' ? path.dirname(repository) : this.#workspace;
-      tops.add(top);
-      configs.push(...listConfigs(repository, repository, top));
+      tops.add(repository.top);
+      configs.push(...listConfigs(repository));
     }
     for (const { path: place, key } of this.#readPlaces(configs, [...tops])) {
       if (protectedPaths.has(place)) continue;

@@ -24,7 +24,7 @@ import {
   realPath,
 } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
-import { findRepository, isInWorktreeFolder } from './git-folders.js';
+import { findRepository, isInWorktreeFolder, type RepositoryPaths } from './git-folders.js';
 import { ANY_PURPOSE, type GitHistory, NO_PURPOSE } from './git-history.js';
 import {
   type HomeView,
@@ -77,8 +77,8 @@ type VisibleMachine = {
 };
 
 type Repository = {
-  /** Real path of the git folder if it is not the `.git` of the workspace. */
-  readonly elsewhere: string | null;
+  /** Its folders if the git folder is not the `.git` of the workspace. */
+  readonly elsewhere: RepositoryPaths | null;
   readonly mounts: (isWritable: boolean) => readonly Mount[];
   readonly refusals: readonly string[];
 };
@@ -100,9 +100,10 @@ const viewRepository = (workspace: string, secrets: readonly string[]): Reposito
   if (located.kind === 'refused') {
     return { ...NO_REPOSITORY, refusals: [noRepository(located.why)] };
   }
-  const { top, folder } = located.repository;
-  if (top === workspace && isWithin(folder, workspace)) {
-    return { ...NO_REPOSITORY, elsewhere: folder === path.join(top, '.git') ? null : folder };
+  const { repository } = located;
+  const { top, common } = repository;
+  if (top === workspace && isWithin(common, workspace)) {
+    return { ...NO_REPOSITORY, elsewhere: common === path.join(top, '.git') ? null : repository };
   }
   if (secrets.some((secret) => isWithin(secret, top))) {
     const why = `${top}, where it lies, holds secrets`;
@@ -110,9 +111,9 @@ const viewRepository = (workspace: string, secrets: readonly string[]): Reposito
   }
   const mounts = (isWritable: boolean): readonly Mount[] => [
     ...(top === workspace ? [] : [readable(top)]),
-    isWritable ? writable(folder) : readable(folder),
+    isWritable ? writable(common) : readable(common),
   ];
-  return { elsewhere: folder, mounts, refusals: [] };
+  return { elsewhere: repository, mounts, refusals: [] };
 };
 
 /** Number of git folders that a command may change; further ones are read-only for it. */
@@ -132,12 +133,12 @@ const gitFoldersIn = (
   all: readonly ProtectedPath[],
   createdRepositories: readonly string[],
   workspace: string,
-  elsewhere: string | null,
+  elsewhere: RepositoryPaths | null,
 ): readonly string[] => {
   const inside = all
     .filter((one) => one.kind === 'repository' && isFolder(one.path))
     .map((one) => one.path);
-  const known = [...(elsewhere === null ? [] : [elsewhere]), ...inside];
+  const known = [...(elsewhere === null ? [] : [elsewhere.common]), ...inside];
   // Bare ones, and those of submodules.
   const configured = all
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')

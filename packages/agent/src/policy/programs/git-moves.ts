@@ -4,7 +4,8 @@
  */
 
 import { listWords } from '../paths.js';
-import { isOption } from './git-words.js';
+import { hasGitOption, isOption, makesBranch, onlyUnstages } from './git-words.js';
+import { optionTexts } from './meanings.js';
 
 /**
  * Which files a command of git may write, as questions to git. `revisions`: `{}` in a question
@@ -15,15 +16,20 @@ export type TreeMove = {
   readonly questions: readonly (readonly string[])[];
 };
 
-export const DIFF = listWords('diff --name-only --no-renames --no-ext-diff --no-textconv -z');
+const DIFF = listWords('diff --name-only --no-renames --no-ext-diff --no-textconv -z');
 /** Files with changes that are not committed. */
 const DIRTY = [...DIFF, 'HEAD'];
-export const TO_REVISION = [...DIFF, 'HEAD', '{}'];
+const TO_REVISION = [...DIFF, 'HEAD', '{}'];
+/** Files that are not as the index, or a revision, has them. */
+export const UNLIKE_INDEX = DIFF;
+export const UNLIKE_REVISION = [...DIFF, '{}'];
+const TRACKED = listWords('ls-files -z');
 /** What a branch has changed since it left this one. */
 const THEIR_CHANGES = [...DIFF, 'HEAD...{}'];
 const OF_COMMIT = listWords('log --name-only --no-renames --format= -m -z --no-walk {}');
-const OF_RANGE = listWords('log --name-only --no-renames --format= -m -z {}');
-const STASHED = [...DIFF, '{}^1', '{}'];
+const OF_RANGE = listWords('log --name-only --no-renames --format= -m -z');
+/** What a stash holds: changes, and files that git did not know. */
+const STASHED = [[...DIFF, '{}^1', '{}'], listWords('ls-tree -r --full-tree --name-only -z {}^3')];
 
 export type ReadMove = (
   operands: readonly string[],
@@ -36,36 +42,36 @@ export const moveTo = (
 ): TreeMove => ({ revisions, questions });
 export const NO_MOVE: TreeMove = { revisions: [], questions: [] };
 
-export const readSwitch = (operands: readonly string[], words: readonly string[]): TreeMove => {
-  const discards = words.some((word) => /^(?:-f|--force|--discard-changes)$/.test(word));
-  return moveTo(operands, TO_REVISION, ...(discards ? [DIRTY] : []));
-};
+/** What moves to a branch may write. */
+const toBranch = (words: readonly string[]): TreeMove['questions'] =>
+  hasGitOption(words, '-f --force --discard-changes') ? [TO_REVISION, DIRTY] : [TO_REVISION];
+
+export const readSwitch: ReadMove = (operands, words) =>
+  hasGitOption(words, '--orphan') ? moveTo([], TRACKED) : moveTo(operands, ...toBranch(words));
 
 /** To a branch, or paths: from a revision before them, or from the index. */
 export const readCheckout: ReadMove = (operands, words) => {
   const dashes = words.indexOf('--');
-  const begins = words.some((word) => /^-[bBdtl]|^--(?:orphan|detach|track)/.test(word));
-  if (dashes < 0 && (operands.length < 2 || begins)) {
-    const move = readSwitch(operands, words);
-    return moveTo(move.revisions, ...move.questions, [...DIFF, '--', ...operands]);
-  }
-  const [first, ...others] = operands;
-  const count = words.slice(0, dashes).filter((word) => !isOption(word)).length;
-  const isFirst = dashes < 0 || count > 0;
-  const paths = isFirst ? others : operands;
-  return isFirst && first !== undefined
-    ? moveTo([first], [...DIFF, '{}', '--', ...paths], [...DIFF, '--', ...operands])
-    : moveTo([], [...DIFF, '--', ...paths]);
+  if (dashes === -1 && (operands.length < 2 || makesBranch(words)))
+    return moveTo(operands, ...toBranch(words), [...DIFF, '--', ...operands]);
+  const before =
+    dashes === -1 ? 1 : words.slice(0, dashes).filter((word) => !isOption(word)).length;
+  return moveTo(
+    operands.slice(0, before),
+    [...DIFF, '{}', '--', ...operands.slice(before)],
+    [...DIFF, '--', ...operands],
+  );
 };
 
 export const readMerge: ReadMove = (operands, words) => {
   if (words.includes('--abort')) return moveTo(['ORIG_HEAD'], TO_REVISION, DIRTY);
-  if (words.some((word) => /^--(?:continue|quit)$/.test(word))) return NO_MOVE;
+  if (hasGitOption(words, '--continue --quit')) return NO_MOVE;
   return moveTo(operands.length === 0 ? ['@{upstream}'] : operands, THEIR_CHANGES);
 };
 
 export const readRebase: ReadMove = (operands, words) => {
-  const goesOn = words.some((word) => /^--(?:continue|skip|abort|quit)$/.test(word));
+  if (words.includes('--quit')) return NO_MOVE;
+  const goesOn = hasGitOption(words, '--continue --skip --abort');
   const revisions = goesOn ? ['ORIG_HEAD', 'REBASE_HEAD'] : operands;
   return moveTo(
     revisions.length === 0 ? ['@{upstream}'] : revisions,
@@ -77,39 +83,39 @@ export const readRebase: ReadMove = (operands, words) => {
 
 /** `cherry-pick` and `revert`: the changes of commits. */
 export const readPick: ReadMove = (operands, words) => {
-  if (words.some((word) => /^--(?:continue|skip|abort|quit)$/.test(word)))
+  if (words.includes('--quit')) return NO_MOVE;
+  if (hasGitOption(words, '--continue --skip --abort'))
     return moveTo(['CHERRY_PICK_HEAD', 'REVERT_HEAD', 'ORIG_HEAD'], OF_COMMIT, DIRTY);
   const ranges = operands.filter((word) => word.includes('..'));
-  const questions = ranges.map((range) => [...OF_RANGE.slice(0, -1), range]);
+  const questions = ranges.map((range) => [...OF_RANGE, range]);
   return moveTo(operands, OF_COMMIT, ...questions);
 };
 
-export const readReset: ReadMove = (operands, words) => {
-  const movesFiles = words.some((word) => /^--(?:hard|merge|keep)$/.test(word));
-  return movesFiles
-    ? moveTo(operands.length === 0 ? ['HEAD'] : operands, [...DIFF, '{}'])
+export const readReset: ReadMove = (operands, words) =>
+  hasGitOption(words, '--hard --merge --keep')
+    ? moveTo(operands.length === 0 ? ['HEAD'] : operands, UNLIKE_REVISION)
     : NO_MOVE;
-};
 
-export const readStash: ReadMove = ([action = 'push', name], words) => {
-  const saves = /^(?:push|save)$/.test(action);
-  if (!saves && !/^(?:pop|apply|branch)$/.test(action)) return NO_MOVE;
-  if (saves) {
-    const others = ['ls-files', '--others', '-z'];
-    const takesNew = words.some((word) => /^(?:-u|-a|--all|--include-untracked)$/.test(word));
-    return moveTo([], DIRTY, ...(takesNew ? [others] : []));
+/** Without an action it is `push`, whose paths stand behind two dashes. */
+export const readStash: ReadMove = (operands, [first = '--', ...words]) => {
+  if (isOption(first) || first === 'push' || first === 'save') {
+    const takesNew = hasGitOption([first, ...words], '-u -a --all --include-untracked');
+    return moveTo([], DIRTY, ...(takesNew ? [listWords('ls-files --others -z')] : []));
   }
-  const entry = name === undefined || action === 'branch' ? 'stash@{0}' : name;
-  return moveTo([/^\d+$/.test(entry) ? `stash@{${entry}}` : entry], STASHED);
+  if (!['pop', 'apply', 'branch'].includes(first)) return NO_MOVE;
+  const name = operands[first === 'branch' ? 2 : 1] ?? '0';
+  const entry = /^\d+$/.test(name) ? `stash@{${name}}` : name;
+  return moveTo([entry], ...STASHED, ...(first === 'branch' ? [[...DIFF, 'HEAD', '{}^1']] : []));
 };
 
-/** Files that are not as the index has them, by paths. */
+/** By paths: files that are not as the index has them, or as a revision does. */
 export const readRestore: ReadMove = (operands, words) => {
-  const sources = words.flatMap((word, at) => {
-    if (word.startsWith('--source=')) return [word.slice('--source='.length)];
-    return word === '-s' || word === '--source' ? [words[at + 1] ?? ''] : [];
-  });
-  return words.includes('--staged') && !words.includes('--worktree')
-    ? NO_MOVE
-    : moveTo(sources, [...DIFF, '--', ...operands], [...DIFF, '{}', '--', ...operands]);
+  if (onlyUnstages(words)) return NO_MOVE;
+  const sources = optionTexts(words, '-s', '--source').map((text) => text ?? '');
+  const isOfHead = sources.length === 0 && hasGitOption(words, '-S --staged');
+  return moveTo(
+    isOfHead ? ['HEAD'] : sources,
+    [...DIFF, '--', ...operands],
+    [...DIFF, '{}', '--', ...operands],
+  );
 };

@@ -24,7 +24,7 @@ type GitOptions = {
   /** Index of the subcommand. */
   readonly at: number;
   /** Why a setting, or where the subcommand is, can't be determined. */
-  readonly unclear?: string;
+  readonly unclear: string | undefined;
 };
 
 /** Reads what stands between `git` and its subcommand. */
@@ -37,12 +37,12 @@ export const readGitOptions = (words: Words): GitOptions => {
     const [option = ''] = word.split('=');
     if (!VALUED.has(option) && !UNVALUED.has(option))
       unclear ??= `the option ${option} of git is unknown`;
-    if (/^--config-env\b/.test(word)) unclear ??= 'git takes a setting from the environment';
+    if (option === '--config-env') unclear ??= 'git takes a setting from the environment';
     if (word === '-c' && value === null) unclear ??= `a setting of git is ${NOT_KNOWN}`;
     if (word === '-c' && value != null) settings.push(value);
     at += VALUED.has(word) ? 2 : 1;
   }
-  return { settings, at, ...(unclear === undefined ? {} : { unclear }) };
+  return { settings, at, unclear };
 };
 
 /** The words after git's own options, beginning with its subcommand. */
@@ -58,48 +58,49 @@ export const firstOperand = (words: Words): string => words.find((word) => !isOp
  * accepts any beginning of a long option that fits no other one. `valued`: in a cluster, the letter
  * of an option and its value.
  */
-export const hasGitOption = (words: Words, options: string, valued = /$^/): boolean =>
+export const hasGitOption = (
+  words: Words,
+  options: string,
+  valued: RegExp | string = '',
+): boolean =>
   words.some((word) => {
-    if (word?.startsWith('--') === true) {
+    if (word === null) return false;
+    if (word.startsWith('--')) {
       const [name = ''] = word.split('=');
       return name.length > 2 && listWords(options).some((option) => option.startsWith(name));
     }
     return (
-      word !== null &&
       /^-[a-zA-Z]+$/.test(word) &&
-      listWords(options).some(
-        (one) => one.length === 2 && word.replace(valued, '').includes(one.slice(1)),
-      )
+      listWords(options).some((one) => word.replace(valued, '').includes(one.slice(1)))
     );
   });
 
 /** Whether the first operand may be one of these. One that is computed may be any. */
-export const mayBegin = (words: Words, verbs: RegExp): boolean => {
+export const mayBegin = (words: Words, verbs: string): boolean => {
   const verb = words.find((word) => !isOption(word));
-  return verb === null || (verb !== undefined && verbs.test(verb));
+  return verb === null || listWords(verbs).includes(verb ?? '');
 };
 
-/** The words before `--` that are no options. */
-export const operandsBeforeDashes = (words: Words): Words => {
-  const end = words.indexOf('--');
-  return (end < 0 ? words : words.slice(0, end)).filter(
-    (word) => word === null || !word.startsWith('-'),
-  );
-};
+/** The words that are no options. */
+export const listOperands = (words: Words): Words => words.filter((word) => !isOption(word));
 
 /** A word that names no branch and no commit, so that git takes it for a path. */
 const isSurePath = (word: string | null): boolean =>
-  word !== null && /^\.{1,2}(\/|$)|^\/|\/$|[*?[\\]|^:[/(!]/.test(word);
+  /^\.{1,2}(\/|$)|^\/|\/$|[*?[\\]|^:[/(!]/.test(word ?? '');
 
 /** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
 export const hasPaths = (words: Words): boolean => {
   const end = words.indexOf('--');
-  return (end >= 0 && end < words.length - 1) || operandsBeforeDashes(words).some(isSurePath);
+  return (end !== -1 && end < words.length - 1) || listOperands(words).some(isSurePath);
 };
 
 /** Whether `git checkout` makes a branch: then no operand is a path. */
 export const makesBranch = (words: Words): boolean =>
   hasGitOption(words, '-b -B -t -d --orphan --track --detach');
+
+/** Whether `git restore` restores the index alone. */
+export const onlyUnstages = (words: Words): boolean =>
+  hasGitOption(words, '-S --staged', /s.*/) && !hasGitOption(words, '-W --worktree', /s.*/);
 
 /** What is asked about a command of git: its words, and how git reads them. */
 type GitWords = Pick<ParsedCommand, 'words' | 'readAs'>;
@@ -123,15 +124,19 @@ const readRestore = (words: readonly string[]): PathRestore | null => {
       operands.push(...words.slice(at + 1));
       break;
     }
-    if (/^(-S|--staged|--source=HEAD)$/.test(word)) from = 'HEAD';
+    if (listWords('-S --staged --source=HEAD').includes(word)) from = 'HEAD';
     else if ((word === '-s' || word === '--source') && words[at + 1] === 'HEAD') {
       from = 'HEAD';
       at++;
-    } else if (word.startsWith('-') && !/^(-q|--quiet|-W|--worktree)$/.test(word)) return null;
+    } else if (word.startsWith('-') && !listWords('-q --quiet -W --worktree').includes(word))
+      return null;
     else if (!word.startsWith('-')) operands.push(word);
   }
   return operands.length === 0 ? null : { paths: operands, from };
 };
+
+const QUIET = listWords('-q --quiet --no-progress');
+const FORCED = listWords('-f --force');
 
 /**
  * The paths of `git checkout`: what follows `--`, else its operands, if the first is surely a path.
@@ -139,22 +144,21 @@ const readRestore = (words: readonly string[]): PathRestore | null => {
  */
 const readCheckout = (words: readonly string[]): PathRestore | null => {
   const end = words.indexOf('--');
-  const before = end < 0 ? words : words.slice(0, end);
+  const before = end === -1 ? words : words.slice(0, end);
   const options = before.filter((word) => word.startsWith('-'));
   const operands = before.filter((word) => !word.startsWith('-'));
-  if (!options.every((option) => /^(-q|--quiet|-f|--force|--no-progress)$/.test(option)))
-    return null;
+  if (!options.every((option) => QUIET.includes(option) || FORCED.includes(option))) return null;
   const isFromHead = operands[0] === 'HEAD';
   const named = isFromHead ? operands.slice(1) : operands;
-  const paths = end < 0 ? named : words.slice(end + 1);
+  const paths = end === -1 ? named : words.slice(end + 1);
   const from = isFromHead ? 'HEAD' : 'index';
-  if (end >= 0) return paths.length === 0 || named.length > 0 ? null : { paths, from };
+  if (end !== -1) return paths.length === 0 || named.length > 0 ? null : { paths, from };
   if (paths.length > 0) return isSurePath(paths[0] ?? null) ? { paths, from } : null;
-  const isForced = options.some((option) => /^(-f|--force)$/.test(option));
+  const isForced = options.some((option) => FORCED.includes(option));
   return isForced ? { paths: [':/'], from: 'HEAD' } : null;
 };
 
-const HARD = /^(--hard|-q|--quiet|HEAD)$/;
+const HARD = listWords('--hard -q --quiet HEAD');
 
 const joinPath = (folder: string, file: string): string =>
   folder === '' || file.startsWith('/') ? file : `${folder}/${file}`;
@@ -177,8 +181,9 @@ export const folderBefore = (words: readonly string[]): string | null => {
 export const pathRestore = ({ words: written, readAs = written }: GitWords): PathRestore | null => {
   const known = readAs.filter((word) => word !== null);
   if (known.length < readAs.length || known[0] !== 'git') return null;
-  const [command, ...rest] = known.slice(known.length - gitCommand(known).length);
-  const folder = folderBefore(known.slice(1, known.length - rest.length - 1));
+  const { at } = readGitOptions(known);
+  const [command, ...rest] = known.slice(at);
+  const folder = folderBefore(known.slice(1, at));
   // patterns of git's own, and words with a meaning of their own
   if (folder === null || rest.some((word) => /^:|[*?[\\]/.test(word))) return null;
   const restored = readCommand(command, rest);
@@ -190,6 +195,6 @@ export const pathRestore = ({ words: written, readAs = written }: GitWords): Pat
 const readCommand = (command: string | undefined, rest: readonly string[]): PathRestore | null => {
   if (command === 'restore') return readRestore(rest);
   if (command === 'checkout') return readCheckout(rest);
-  const isHard = rest.includes('--hard') && rest.every((word) => HARD.test(word));
+  const isHard = rest.includes('--hard') && rest.every((word) => HARD.includes(word));
   return command === 'reset' && isHard ? { paths: [':/'], from: 'HEAD' } : null;
 };

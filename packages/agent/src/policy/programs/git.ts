@@ -4,9 +4,16 @@
  */
 
 import { listWords, namedRows, settingCommand, settingKey } from '../paths.js';
-import { copies, lossesByWords, products, type ReadLosses, readArguments } from './file-losses.js';
 import {
-  DIFF,
+  copies,
+  fileText,
+  hasOption,
+  lossesByWords,
+  products,
+  type ReadLosses,
+  readArguments,
+} from './file-losses.js';
+import {
   moveTo,
   NO_MOVE,
   type ReadMove,
@@ -18,7 +25,8 @@ import {
   readRestore,
   readStash,
   readSwitch,
-  TO_REVISION,
+  UNLIKE_INDEX,
+  UNLIKE_REVISION,
 } from './git-moves.js';
 import {
   firstOperand,
@@ -26,9 +34,10 @@ import {
   hasGitOption,
   hasPaths,
   isOption,
+  listOperands,
   makesBranch,
   mayBegin,
-  operandsBeforeDashes,
+  onlyUnstages,
   readGitOptions,
 } from './git-words.js';
 import { asText, literal, NOT_KNOWN, optionTexts, textsMeaning } from './meanings.js';
@@ -85,7 +94,7 @@ const CHOOSES_COMMITS = `
   --children --count --no-walk --walk-reflogs --not`;
 
 const LISTS_BRANCHES =
-  /^(?:-[arvl]+|--(?:all|list|remotes|verbose|show-current|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color|no-color|abbrev)(?:=.*)?)$/;
+  /^(?:-[arvl]+|--(?:all|list|remotes|verbose|show-current|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color|no-color|abbrev|no-abbrev)(?:=.*)?)$/;
 const LISTS_TAGS =
   /^(?:-l|-n\d*|--(?:list|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color)(?:=.*)?)$/;
 
@@ -114,7 +123,7 @@ const PUSH_FORCES =
 const READING: Subcommands = {
   [`
       annotate archive check-attr check-mailmap check-ref-format cherry column config diff-files
-      diff-index format-patch fsck get-tar-commit-id help init mailinfo mailsplit patch-id
+      diff-index format-patch get-tar-commit-id help init mailinfo mailsplit patch-id
       range-diff request-pull show-branch show-index stripspace var verify-commit verify-pack
       verify-tag version whatchanged`]: {},
   status: {
@@ -164,7 +173,7 @@ const READING: Subcommands = {
     risky: '-u',
   },
   difftool: {
-    risky: '-x -t --tool',
+    risky: '-t --tool --extcmd',
     runs: (words) => textsMeaning(optionTexts(words, '-x', '--extcmd'), 'git difftool'),
   },
 };
@@ -178,7 +187,8 @@ const WRITING: Subcommands = {
   am: { moves: () => 'unknown' },
   apply: {
     reads: (words) =>
-      !words.some((word) => word === null || /^(?:--index|--cached|-3|--3way)$/.test(word)),
+      !words.some((word) => word === null || word === '-3') &&
+      !hasGitOption(words, '-N --index --cached --3way --intent-to-add'),
     destroys: (words) =>
       hasGitOption(words, '-R --reverse') &&
       !hasGitOption(words, '--check --stat --numstat --summary --cached')
@@ -195,7 +205,7 @@ const WRITING: Subcommands = {
   },
   branch: {
     reads: (words) => lists(words, LISTS_BRANCHES),
-    harmless: '-a -r -v -vv --list --all --remotes --show-current --merged --no-merged',
+    harmless: '-a -r -v --list --all --remotes --show-current --merged --no-merged',
     destroys: (words) =>
       hasGitOption(words, '-D') ||
       (hasGitOption(words, '-d --delete') && hasGitOption(words, '-f --force'))
@@ -205,15 +215,15 @@ const WRITING: Subcommands = {
   },
   checkout: {
     destroys: (words) =>
-      hasGitOption(words, '-f -p --force --patch --pathspec-from-file') ||
+      hasGitOption(words, '-f -p -m --force --patch --merge --pathspec-from-file', /[bB].*/) ||
       hasPaths(words) ||
       // of two operands one names files, unless they make a branch from a commit
-      (operandsBeforeDashes(words).length > 1 && !makesBranch(words))
+      (listOperands(words).length > 1 && !makesBranch(words))
         ? LOST
         : null,
     moves: readCheckout,
   },
-  'checkout-index': { destroys: '-f --force', moves: () => moveTo([], DIFF) },
+  'checkout-index': { destroys: '-f --force', moves: () => moveTo([], UNLIKE_INDEX) },
   'cherry-pick revert': { moves: readPick },
   clean: {
     destroys: (words) =>
@@ -226,7 +236,8 @@ const WRITING: Subcommands = {
     harmless: `
       -m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty`,
   },
-  'hash-object': { reads: (words) => !words.some((word) => word === null || /^-w$/.test(word)) },
+  fsck: { reads: (words) => !words.includes(null) && !hasGitOption(words, '--lost-found') },
+  'hash-object': { reads: (words) => !words.includes(null) && !hasGitOption(words, '-w') },
   merge: { moves: readMerge },
   notes: { reads: /^(?:|list|show)$/ },
   push: {
@@ -235,7 +246,7 @@ const WRITING: Subcommands = {
     destroys: (words) =>
       hasGitOption(words, PUSH_FORCES) ||
       // `+BRANCH` forces, `:BRANCH` deletes
-      words.some((word) => word !== null && /^(\+|:.)/.test(word))
+      words.some((word) => /^(?:\+|:.)/.test(word ?? ''))
         ? 'commits of others could be lost'
         : null,
     endsHistory: 'yes',
@@ -244,7 +255,7 @@ const WRITING: Subcommands = {
   'read-tree': {
     destroys: '-u --reset',
     moves: (operands, words) =>
-      hasGitOption(words, '-u') ? moveTo(operands, TO_REVISION) : NO_MOVE,
+      hasGitOption(words, '-u') ? moveTo(operands, UNLIKE_REVISION) : NO_MOVE,
   },
   rebase: {
     runs: (words) => textsMeaning(optionTexts(words, '-x', '--exec'), 'git rebase'),
@@ -254,29 +265,28 @@ const WRITING: Subcommands = {
     reads: /^(?!(?:expire|delete|drop|write)$)/,
     harmless: `${CHOOSES_COMMITS} ${SHOWS_CHANGES}`,
     destroys: (words) =>
-      mayBegin(words, /^(?:expire|delete|drop)$/)
+      mayBegin(words, 'expire delete drop')
         ? 'the way back to earlier commits would be lost'
         : null,
     endsHistory: 'yes',
   },
   reset: { destroys: '--hard --merge --keep', moves: readReset },
   restore: {
-    destroys: (words) =>
-      hasGitOption(words, '-S --staged', /s.*/) && !hasGitOption(words, '-W --worktree', /s.*/)
-        ? null
-        : LOST,
+    destroys: (words) => (onlyUnstages(words) ? null : LOST),
     moves: readRestore,
   },
   rm: { destroys: '-f --force' },
   stash: {
-    reads: /^(?:list|show)$/,
+    reads: ([action]) => action === 'list' || action === 'show',
     harmless: SHOWS_CHANGES,
-    destroys: (words) =>
-      mayBegin(words, /^(?:drop|clear)$/) ? 'what was stashed would be lost' : null,
+    destroys: ([action]) =>
+      action === null || action === 'drop' || action === 'clear'
+        ? 'what was stashed would be lost'
+        : null,
     endsHistory: 'yes',
     moves: readStash,
   },
-  switch: { destroys: '-f --force --discard-changes', moves: readSwitch },
+  switch: { destroys: '-f -m --force --merge --discard-changes', moves: readSwitch },
   tag: {
     reads: (words) => lists(words, LISTS_TAGS),
     harmless: '-l -n --list --contains --merged --no-merged --points-at --sort --format',
@@ -289,7 +299,7 @@ const WRITING: Subcommands = {
     reads: /^list$/,
     harmless: '--porcelain -v',
     destroys: (words) =>
-      mayBegin(words, /^remove$/) && hasGitOption(words, '-f --force') ? LOST : null,
+      mayBegin(words, 'remove') && hasGitOption(words, '-f --force') ? LOST : null,
   },
 };
 
@@ -306,7 +316,9 @@ const PACKING: Subcommands = {
     remote: 'yes',
   },
   'filter-branch': {
-    risky: '--tree-filter --index-filter --msg-filter --env-filter --commit-filter',
+    risky: `
+      --setup --tree-filter --index-filter --msg-filter --env-filter --commit-filter
+      --parent-filter --tag-name-filter`,
     destroys: rewritesHistory,
     endsHistory: 'yes',
   },
@@ -321,7 +333,10 @@ const PACKING: Subcommands = {
     endsHistory: 'yes',
   },
   mergetool: { risky: '-t --tool' },
-  prune: { destroys: () => UNNAMED, endsHistory: 'yes' },
+  prune: {
+    destroys: (words) => (hasGitOption(words, '-n --dry-run') ? null : UNNAMED),
+    endsHistory: 'yes',
+  },
   pull: {
     harmless: `
       -r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth`,
@@ -334,15 +349,13 @@ const PACKING: Subcommands = {
     risky: 'foreach',
     runs: (words, at) => {
       const each = words.indexOf('foreach', at);
-      if (each < 0) return {};
+      if (each === -1) return {};
       let from = each + 1;
       while (words[from]?.startsWith('-')) from++;
       return asText(words, from, 'git submodule foreach');
     },
     destroys: (words) =>
-      mayBegin(words, /^(?:update|deinit|foreach)$/) && hasGitOption(words, '-f --force')
-        ? LOST
-        : null,
+      mayBegin(words, 'update deinit foreach') && hasGitOption(words, '-f --force') ? LOST : null,
   },
 };
 
@@ -398,9 +411,9 @@ const gitAccess = (words: Words): GitAccess => {
 const gitDestroys = (words: Words): string | null => {
   const [command, ...rest] = gitCommand(words);
   if (command === null) return 'which command of git it is, is known only when it runs';
-  const { destroys = () => null } = findSubcommand(command) ?? {};
+  const { destroys } = findSubcommand(command) ?? {};
   if (typeof destroys === 'function') return destroys(rest);
-  return hasGitOption(rest, destroys) ? LOST : null;
+  return destroys !== undefined && hasGitOption(rest, destroys) ? LOST : null;
 };
 
 // ---- The row of git ----
@@ -431,9 +444,10 @@ const gitRuns = (words: Words): Meaning => {
   const alias = aliasMeaning(words, settings, at);
   const run = findSubcommand(words[at])?.runs?.(words, at) ?? {};
   const programs = settings.flatMap((one) => {
-    const [, name = '', value = ''] = /^([^=]*)=(.*)$/s.exec(one) ?? [];
-    const command = settingCommand(settingKey(name), value);
-    return command === null || /^alias\./i.test(name) ? [] : [command];
+    const [name = '', ...value] = one.split('=');
+    const key = settingKey(name);
+    const command = settingCommand(key, value.join('='));
+    return command === null || key.startsWith('alias.') ? [] : [command];
   });
   const texts = [...(alias.texts ?? []), ...(run.texts ?? []), ...programs];
   const commands = [...(alias.commands ?? []), ...(run.commands ?? [])];
@@ -448,14 +462,23 @@ const gitRuns = (words: Words): Meaning => {
 
 /** What git moves or writes as a file. The rows of its commands have what else it destroys. */
 const gitLosses: ReadLosses = (words) => {
-  const find = (name: string): number =>
-    words.findIndex((word) => word.kind === 'path' && word.text === name);
-  if (find('mv') >= 0) return copies(words.slice(find('mv') + 1), true);
-  if (find('bundle') >= 0 && find('create') >= 0)
-    return products(readArguments(words.slice(find('create') + 1)).operands.slice(0, 1));
-  if (find('merge-file') >= 0)
-    return products(readArguments(words.slice(find('merge-file') + 1)).operands.slice(0, 1));
-  return lossesByWords({ writes: '-o --output' }, words);
+  const behind = (name: string, some = words): typeof words | null => {
+    const at = some.findIndex((word) => fileText(word) === name);
+    return at === -1 ? null : some.slice(at + 1);
+  };
+  const moved = behind('mv');
+  if (moved !== null)
+    return hasOption(readArguments(moved), '-n --dry-run') ? [] : copies(moved, true);
+  const bundled = behind('create', behind('bundle') ?? []);
+  if (bundled !== null) return products(readArguments(bundled).operands.slice(0, 1));
+  const merged = behind('merge-file');
+  if (merged !== null) {
+    const args = readArguments(merged, '-L --marker-size');
+    return hasOption(args, '-p --stdout') ? [] : products(args.operands.slice(0, 1));
+  }
+  // `-o` of other commands names no file: `ls-files -o`, `grep -o`, `status -uno`
+  const isFile = ['archive', 'format-patch', 'index-pack'].some((name) => behind(name) !== null);
+  return lossesByWords({ writes: isFile ? '-o --output' : '--output' }, words);
 };
 
 const RISKY = `
@@ -468,8 +491,8 @@ const isRisky: IsRisky = (word, words) =>
   [...listSubcommands()].some(
     ([name, { risky }]) =>
       risky !== undefined &&
-      words.indexOf(name) > 0 &&
-      listWords(risky).some((one) => (/^-[a-z]$/.test(one) ? word.startsWith(one) : word === one)),
+      words.includes(name) &&
+      (matchesOption(word, risky) || listWords(risky).includes(word)),
   );
 
 /** Options of git itself, before its command, with which it still reads. */
@@ -477,28 +500,29 @@ const READS_ITSELF = listWords('-C -P --no-pager --no-optional-locks --literal-p
 
 /** Whether git only reads: each of its options must be known to. */
 const gitReads = (words: readonly string[]): boolean => {
-  const rest = gitCommand(words).filter((word) => word !== null);
+  const { at } = readGitOptions(words);
+  const [before, rest] = [words.slice(1, at), words.slice(at)];
   const end = rest.indexOf('--');
-  const before = words.slice(1, words.length - rest.length);
-  const [command = ''] = rest;
-  const harmless = findSubcommand(command)?.harmless;
+  const [command] = rest;
+  const { harmless, remote } = findSubcommand(command) ?? {};
   return (
     harmless !== undefined &&
-    !/^(ls-remote|clone)$/.test(command) &&
+    remote === undefined &&
+    command !== 'clone' &&
     gitAccess(words) === 'read' &&
-    before.every((word, at) => before[at - 1] === '-C' || READS_ITSELF.includes(word)) &&
+    before.every((word, index) => before[index - 1] === '-C' || READS_ITSELF.includes(word)) &&
     rest
-      .slice(0, end < 0 ? undefined : end)
+      .slice(0, end === -1 ? undefined : end)
       .every((word) => !/^[-+]./.test(word) || isHarmlessOption(word, harmless)) &&
     // the two dashes may be the value of an option, which ends nothing
-    (end < 0 || !rest.slice(end + 1).some((word) => word.startsWith('-')))
+    (end === -1 || !rest.slice(end + 1).some((word) => word.startsWith('-')))
   );
 };
 
 /** What git does by the network, in words; null if nothing. */
 const gitByNetwork = (words: Words, { remotes }: NetworkPlace): string | null => {
   const [command, ...rest] = gitCommand(words);
-  if (command == null || rest.includes('--help') || rest.includes('-h')) return null;
+  if (rest.includes('--help') || rest.includes('-h')) return null;
   if (command === 'clone') return operandsIn(rest).some(isRemoteAddress) ? 'git clone' : null;
   if (command === 'submodule')
     return rest.includes('update') && remotes().some(isRemoteAddress)
@@ -506,9 +530,8 @@ const gitByNetwork = (words: Words, { remotes }: NetworkPlace): string | null =>
       : null;
   // options before the subcommand may name another repository
   if (findSubcommand(command)?.remote === undefined || words[1] !== command) return null;
-  const [remote] = operandsIn(rest);
-  const isAddress = remote !== undefined && /[/:]/.test(remote);
-  const addresses = isAddress ? [remote] : remotes();
+  const [remote = ''] = operandsIn(rest);
+  const addresses = /[/:]/.test(remote) ? [remote] : remotes();
   return addresses.some(isRemoteAddress) ? `git ${command}` : null;
 };
 

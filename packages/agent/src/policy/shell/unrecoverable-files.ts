@@ -25,8 +25,8 @@ import { isGitCommand } from '../programs/git.js';
 import {
   folderBefore,
   gitCommand,
+  listOperands,
   makesBranch,
-  operandsBeforeDashes,
   type PathRestore,
   pathRestore,
 } from '../programs/git-words.js';
@@ -417,7 +417,7 @@ const readAsGit = async (
   });
   const all = await withoutAlias(matched, ask);
   const [name, ...rest] = gitCommand(all);
-  const [first] = operandsBeforeDashes(rest);
+  const [first] = listOperands(rest);
   if (name !== 'checkout' || first == null || rest.includes('--') || makesBranch(rest)) return all;
   const inside = folderBefore(all.slice(1, all.length - rest.length - 1).map((word) => word ?? ''));
   const isFile = folders.some((folder) => exists(path.resolve(folder, inside ?? '', first)));
