@@ -87,12 +87,12 @@ test('a hook asks and denies for one call, and allows nothing', () => {
 
 test('protected paths and credentials ask each time, and plan and ci deny them', () => {
   const secret = callOf({ paths: ['/w/a'], secret: ['/w/a', '/w/b'] });
-  const kept = 'credentials are kept in /w/a, /w/b';
+  const marked = 'credentials are kept in /w/a, /w/b';
   const guarded = callOf({ protected: ['/w/.git'] });
   const end = 'what the user is to do.';
   const obeyed = '/w/.git is run or obeyed later without a question';
   for (const [call, why] of [
-    [secret, kept],
+    [secret, marked],
     [guarded, obeyed],
   ] as const) {
     for (const grants of [EVERY, SAME])
@@ -168,8 +168,8 @@ test('a command that is expected to need access is asked about at once, or runs 
   const shape = 'x (needs: network)';
   const widened = runs('npm ci', { needs: 'network', shape, expects });
   const facts = (call: JudgedCall, preset: Preset = 'auto', more: Partial<PolicySettings> = {}) => {
-    const found = withExpectedNeeds(settings(preset, more), [], call).facts;
-    return `${found.needs ?? '-'} ${found.shape} ${found.expects?.words}`;
+    const actual = withExpectedNeeds(settings(preset, more), [], call).facts;
+    return `${actual.needs ?? '-'} ${actual.shape} ${actual.expects?.words}`;
   };
   const [asked, inside] = ['network x (needs: network) npm ci', '- x npm ci'];
   assert.equal(facts(runs('npm ci', { expects })), asked);

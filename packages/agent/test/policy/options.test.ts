@@ -55,8 +55,8 @@ test('a rule covers further words up to the first that is risky or not known', (
         const [rule = '', further = ''] = cell.split(': ');
         const expected = /\[(.*)\]/.exec(further)?.[1] ?? null;
         const words = wordsOf(`${rule} ${further.replace(/[[\]]/g, '')}`);
-        const found = uncoveredWord(words, rule.split(' '), reach);
-        return found === expected ? [] : [`${cell} (found: ${found})`];
+        const actual = uncoveredWord(words, rule.split(' '), reach);
+        return actual === expected ? [] : [`${cell} (actual: ${actual})`];
       },
     ),
   );

@@ -145,8 +145,8 @@ test('places of the user are protected in every workspace', () => {
     .split(/\||\n/)
     .flatMap((row) => {
       const [workspace = '', path = '', expected] = row.trim().split(' ');
-      const found = protectionInWorkspace(workspace, path, places)?.path;
-      return found === expected ? [] : [`${row}: ${found}`];
+      const actual = protectionInWorkspace(workspace, path, places)?.path;
+      return actual === expected ? [] : [`${row}: ${actual}`];
     });
   assert.deepEqual(wrong, []);
 });
@@ -155,8 +155,8 @@ test('a call is marked with its protected and secret paths, and those outside', 
   const places = { home: '/h', obeyed: [], credentials: ['/h/.ssh'] };
   const mark = (paths: string, more: Partial<CallFacts> = {}, workspace = '/w'): string => {
     const facts = { argv: [], hosts: [], shape: 'x', paths: paths.split(' '), ...more };
-    const { needs, protected: kept, secret } = markSensitivePaths(facts, workspace, places);
-    return [needs, kept, secret].map((marks) => String(marks ?? '-')).join(' ');
+    const { needs, protected: marked, secret } = markSensitivePaths(facts, workspace, places);
+    return [needs, marked, secret].map((marks) => String(marks ?? '-')).join(' ');
   };
   const reported = { protected: ['/w', '/w/hook'] };
   assert.equal(mark('/w /w/a'), '- - -');

@@ -122,10 +122,10 @@ test('rules decide by every part of a call: deny before ask before allow', async
     rule.kind === 'command' ? rule.words.join(' ') : rule.pattern;
   const decision = (rules: string, call: JudgedCall): string => {
     const place = call.facts.shell === undefined ? null : 'unfenced';
-    const found = decideByWrittenRules(rules.split(' & ').map(readRule), call, place, '/w');
-    if (found.decision === null) return '-';
-    if (found.decision === 'allow') return `allow ${found.rules.map(about).join(', ')}`;
-    return `${found.sure === 'maybe' ? 'maybe' : found.decision} ${about(found.rule)}`;
+    const actual = decideByWrittenRules(rules.split(' & ').map(readRule), call, place, '/w');
+    if (actual.decision === null) return '-';
+    if (actual.decision === 'allow') return `allow ${actual.rules.map(about).join(', ')}`;
+    return `${actual.sure === 'maybe' ? 'maybe' : actual.decision} ${about(actual.rule)}`;
   };
   for (const row of RULES.trim().split(/\n {2}(?! )/)) {
     const [, rules = '', expected, calls = ''] = /^(.*?) = (.*?) > (.*)$/s.exec(row) ?? [];

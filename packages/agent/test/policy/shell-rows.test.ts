@@ -53,8 +53,8 @@ const findWrong = (table: string): readonly string[] =>
   entriesOf(table, '|').flatMap((entry) => {
     const [expected = '', commands = ''] = entry.split(': ');
     return entriesOf(commands, ';').flatMap((command) => {
-      const found = describeMeaning(readWords(command)) || 'nothing';
-      return found === expected ? [] : [`${command}: ${found} (not: ${expected})`];
+      const actual = describeMeaning(readWords(command)) || 'nothing';
+      return actual === expected ? [] : [`${command}: ${actual} (not: ${expected})`];
     });
   });
 
@@ -179,7 +179,7 @@ test('a reason says which program runs what', () => {
     assert.equal(commandMeaning(readWords(words)).unclear, reason);
 });
 
-test('a table that is wrong is found wrong', () => {
+test('a table that is wrong is seen as wrong', () => {
   assert.equal(findWrong('@1 ls: nice rm').length, 1);
 });
 
