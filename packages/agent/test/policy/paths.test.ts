@@ -132,7 +132,7 @@ const IN_HOME = `
   /h/.local /h/.local/x ~/.local|/h/.local/share /h/.local/share/x ~/.local
   /h/.local/state /h/.local/state/x ~/.local|/h/.local/bin /h/.local/bin/x ~/.local
   /h/.cache /h/.cache/x ~/.cache|/h/.config/x /h/.config/x/y|/h/proj /h/.foo|/h/proj /h/proj/.foo
-  /h/proj /h/own/a /h/own|/h/own /h/own/a|/h/proj /h/keys/a /h/keys|/h /H/OWN/a /h/own|/h/own /h/own
+  /h/proj /h/pawl/a /h/pawl|/h/pawl /h/pawl/a|/h/proj /h/keys/a /h/keys|/h /H/PAWL/a /h/pawl|/h/pawl /h/pawl
   /w /w/a/HEAD HEAD|/w /w/HEAD HEAD|/w /x/head HEAD|/w /w/HEAD/x|/w /w/AHEAD|/w /x/.git/a .git
   /w /x/y
   /r/.github /r/.github/agents/x .github/agents|/r/.vscode /r/.vscode/x
@@ -140,7 +140,7 @@ const IN_HOME = `
   /r/.vscode /r/.vscode|/ /.github/workflows .github/workflows`;
 
 test('places of the user are protected in every workspace', () => {
-  const places = { home: '/h', obeyed: ['/h/own'], credentials: ['/h/keys'] };
+  const places = { home: '/h', obeyed: ['/h/pawl'], credentials: ['/h/keys'] };
   const wrong = IN_HOME.trim()
     .split(/\||\n/)
     .flatMap((row) => {

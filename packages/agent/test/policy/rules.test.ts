@@ -27,7 +27,7 @@ const readCall = async (text: string, needs?: Needs): Promise<JudgedCall> => {
   if (kind === 'get' || kind === 'post') return callOf({ hosts: words }, { mutating });
   const [server = '', tool = ''] = words;
   if (kind === 'mcp') return callOf({ mcp: { server, tool } });
-  const find = (name: string) => (name.startsWith('own') ? `/w/${name}` : `/usr/bin/${name}`);
+  const find = (name: string) => (name.startsWith('mine') ? `/w/${name}` : `/usr/bin/${name}`);
   const shell = await shellFacts(text, find);
   return callOf({ shell, argv: [text], ...(needs === undefined ? {} : { needs }) });
 };
@@ -84,7 +84,7 @@ const RULES = `
   allow npm & allow git = allow npm, git > npm a; git b
   allow npm & allow git = - > npm a; git b; make
   allow npm = - > echo a ¦ npm a > out ¦ npm a > $x ¦ A=1 npm a ¦ npm $x ¦ npm a; eval $x ¦
-    npm a | owntail -3 ¦ cd && npm a ¦ cd a b && npm a ¦ cd - && npm a ¦ cd -P && npm a ¦
+    npm a | minetail -3 ¦ cd && npm a ¦ cd a b && npm a ¦ cd - && npm a ¦ cd -P && npm a ¦
     cd '~' && npm a ¦ cd /w && npm a ¦ cd .. && npm a ¦ cd a/../b && npm a ¦ cd a/.. && npm a ¦
     cd "" && npm a ¦ cd $x && npm a ¦ npm --odd
   allow npm = allow npm > npm a; > /dev/null ¦ npm a > /dev/null 2> /dev/stderr ¦
@@ -96,8 +96,8 @@ const RULES = `
   allow ./b & allow popd = - > popd; ./b
   allow ./b & allow /bin/cd = allow /bin/cd, ./b > /bin/cd a; ./b
   allow /bin/b = allow /bin/b > cd a; /bin/b
-  allow own = - > own a
-  allow ./own = allow ./own > ./own a
+  allow mine = - > mine a
+  allow ./mine = allow ./mine > ./mine a
   allow timeout 5 npm = allow timeout 5 npm > timeout 5 npm test
   allow timeout 5 = - > timeout 5 npm test
   allow npm --odd = allow npm --odd > npm --odd
@@ -225,10 +225,10 @@ test('a grant for a prefix covers one plain command', async () => {
   assert.ok(!(await covers('timeout 5 npm test', { ...timed, words: ['timeout', '5'] })));
 });
 
-test('an answer makes a grant that covers its own call and names its access', async () => {
+test('an answer makes a grant that covers its mine call and names its access', async () => {
   const call = await readCall('npm test');
-  const create = (scope: Parameters<typeof createGrant>[1], made = call) =>
-    createGrant(made, scope, '/w');
+  const create = (scope: Parameters<typeof createGrant>[1], judged = call) =>
+    createGrant(judged, scope, '/w');
   assert.equal(create('once'), null);
   assert.deepEqual(create('shape'), { scope: 'shape', tool: 'x', shape: 'x' });
   assert.deepEqual(create('prefix'), NPM);
