@@ -328,7 +328,7 @@ const dangerOpinions = (
       builtInQuestion(
         lost,
         'thisCall',
-        'Keep the work another way: git stash push, a branch, or undo only your own changes ' +
+        'Keep the work another way: git stash push, a branch, or undo only your changes ' +
           'with the tools for files.',
       ),
     );

@@ -347,7 +347,7 @@ const protectionByName = (workspace: string, path: string): Protection | null =>
 
 /**
  * The protection of a file by its name in the workspace, or as one of the user's places. The
- * workspace's own name counts where a protected path begins with it: in a workspace `.github` the
+ * workspace's name counts where a protected path begins with it: in a workspace `.github` the
  * folder `workflows` is protected.
  */
 export const protectionInWorkspace = (
@@ -359,7 +359,7 @@ export const protectionInWorkspace = (
 
 /**
  * Adds to the facts of a call which of its paths are protected or secret, and whether one lies
- * outside the workspace. The workspace's own path does not count. Paths that the tool has found to
+ * outside the workspace. The workspace's path does not count. Paths that the tool has reported to
  * be protected stay so.
  */
 export const markSensitivePaths = (

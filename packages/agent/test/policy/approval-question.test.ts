@@ -166,11 +166,11 @@ test('a rule of a folder is offered for plain words and for one host', () => {
 const ODD = `
   0 NUL|9 tab|D carriage return|1B escape|7F delete|A0 no-break space|AD soft hyphen
   200B zero-width space
-  200C zero-width non-joiner|200D zero-width joiner|61C right-to-left mark|200E left-to-right mark
-  200F right-to-left mark|2028 line separator|2029 paragraph separator|202A left-to-right embedding
-  202B right-to-left embedding|202C end of embedding|202D left-to-right override
-  202E right-to-left override
-  2066 left-to-right isolate|2067 right-to-left isolate|2068 isolate|2069 end of isolate
+  200C zero-width non-joiner|200D zero-width joiner|61C RTL mark|200E LTR mark
+  200F RTL mark|2028 line separator|2029 paragraph separator|202A LTR embedding
+  202B RTL embedding|202C end of embedding|202D LTR override
+  202E RTL override
+  2066 LTR isolate|2067 RTL isolate|2068 isolate|2069 end of isolate
   2800 blank pattern
   FEFF zero-width no-break space|1 control character|1F control character|80 control character
   9F control character
@@ -185,7 +185,8 @@ const LOOK_ALIKE = 'аοօᎪⲟꓐａ𝐚‐―∕⁄ıɩⅼǀ';
 test('characters that make a text look like another one are named and counted', () => {
   const oddIn = (text: string) => describe(callOf('x', { argv: [text] })).oddCharacters;
   for (const row of ODD.trim().split(/\||\n/)) {
-    const [, code = '', name = ''] = /^(\w+) (.*)$/.exec(row.trim()) ?? [];
+    const [, code = '', short = ''] = /^(\w+) (.*)$/.exec(row.trim()) ?? [];
+    const name = short.replace('LTR', 'left-to-right').replace('RTL', 'right-to-left');
     const character = String.fromCodePoint(Number.parseInt(code, 16));
     const expected = [{ code: `U+${code.padStart(4, '0')}`, name, count: 2 }];
     assert.deepEqual(oddIn(`é${character}ß${character}`), expected, row);

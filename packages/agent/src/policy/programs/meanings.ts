@@ -115,7 +115,7 @@ const skipOptions = (
   }
 };
 
-/** What is said of a wrapper with an option that is not known. */
+/** The meaning of a wrapper with an option that is not known. */
 const unknownOption = (words: Words, at: number): Meaning => ({
   unclear: `the option ${words[at]} of ${words[0]} is not known`,
   mayRun: at + 1,

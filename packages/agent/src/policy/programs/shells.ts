@@ -23,7 +23,7 @@ import {
 } from './meanings.js';
 import { anyWord, type Meaning, type Rows, type Words } from './program.js';
 
-/** Whether a shell that is given this file reads its input, or that of another program. */
+/** Whether a shell that runs this file reads its input, or that of another program. */
 const isDevice = (file: string): boolean =>
   /^\/(dev|proc)\//.test(absolutePath(file, '/workspace'));
 
@@ -40,11 +40,11 @@ const shell = (words: Words): Meaning => {
     if (!/^[-+]/.test(word) || word === '-' || word === '--') break;
     if (/^-[euxlv]*o$/.test(word)) {
       if (!/^(pipefail|errexit|nounset|xtrace)$/.test(words[++at] ?? ''))
-        return { unclear: `${name} is given options that change how it reads` };
+        return { unclear: `${name} has options that change how it reads` };
     } else if (/^-[euxlv]*c[euxl]*$/.test(word)) {
       const text = words[at + 1];
       if (text == null) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
-      if (/^[-+]/.test(text)) return { unclear: `${name} is given options before its text` };
+      if (/^[-+]/.test(text)) return { unclear: `${name} has options before its text` };
       if (!listWords('bash sh dash').includes(name))
         return { unclear: `${name} reads its text differently from bash` };
       const login =
@@ -57,7 +57,7 @@ const shell = (words: Words): Meaning => {
       };
     } else if (word === '--version' || word === '--help') return {};
     else if (!/^(-[euxvl]+|--login|--norc|--noprofile|-n)$/.test(word))
-      return { unclear: `${name} is given options that change how it reads` };
+      return { unclear: `${name} has options that change how it reads` };
     else isLogin ||= word.includes('l') && word !== '--noprofile';
   }
   const script = words[at] === '--' ? words[at + 1] : words[at];
@@ -272,7 +272,7 @@ const entr = (words: Words): Meaning => {
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
 };
 
-/** A program that runs what it reads, unless it only lists or is given a file. */
+/** A program that runs what it reads, unless it only lists or names a file. */
 const readsInput = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
   if (words.some((word) => word === '-l' || word === '-V')) return {};
@@ -606,7 +606,7 @@ const DOCKER = new Map([
 const RUNNERS: Rows = {
   parallel: { runs: () => ({ unclear: 'parallel makes commands from its input' }) },
   watch: { runs: watch },
-  // the dynamic linker starts the program that it is given
+  // the dynamic linker starts the program that its words name
   'ld.so': {
     alsoNamed: /^ld(-linux|-musl)?[\w.-]*\.so(\.\d+)*$/,
     runs: {
