@@ -194,6 +194,8 @@ const UNKNOWN = [
   'cd - && rm notes.old',
   'CDPATH=/ cd src && rm clean.ts',
   'PWD=/tmp; rm "$PWD/notes.old"',
+  'cd src && rm $PWD/clean.ts', // a folder may have blanks
+  'D=tmp; printf %n D; rm "$D"/x',
   'F=$(ls); rm "$F"',
   'F=new; for F in *; do rm "$F"; done',
   'F=-rf; rm "$F"',

@@ -88,6 +88,12 @@ const unclear: readonly string[] = [
   "trap 'CMD=curl' DEBUG; CMD=ls; $CMD",
   `eval "trap 'CMD=curl' DEBUG"; CMD=ls; $CMD`,
   'declare -l CMD; CMD=LS; $CMD',
+  "E=trap; $E 'CMD=curl' DEBUG; CMD=ls; $CMD",
+  'D=declare; $D -l CMD; CMD=LS; $CMD',
+  "command -- trap 'CMD=curl' DEBUG; CMD=ls; $CMD",
+  'builtin -- declare -l CMD; CMD=LS; $CMD',
+  'readonly CMD=curl\nCMD=ls\n$CMD',
+  'CMD=ls; printf %n CMD; $CMD',
   'command typeset -l CMD; CMD=LS; $CMD',
   'shopt -s lastpipe; CMD=ls; true | CMD=curl; $CMD',
   'cmd=([1]=ls [0]=curl); "${cmd[@]}"',
@@ -185,7 +191,8 @@ X=CMD|X="git status"|$CMD|$CMD|$CMD|"$CMD"|\${CMD} a|"\${CMD[@]}"|\${CMD[@]}|$X|
 printf -v CMD curl|unset CMD|export CMD=curl|declare CMD=curl|CMD=curl true|CMD=curl $CMD|cd /|set -e|set -- curl|
 eval "$(echo ls)"|eval "$(echo CMD=curl)"|eval CMD=curl|echo \${CMD:=curl}|echo \${Y:=curl}|: $(CMD=curl)|(CMD=curl)|{ CMD=curl; }|
 command read CMD <<< curl|time read CMD <<< curl|! read CMD <<< curl|for CMD in curl; do :; done|if true; then CMD=curl; fi|
-shopt -s lastpipe|echo curl|IFS=l|SHELL=curl|$SHELL -c ls|let CMD=1|((CMD=1))|mapfile CMD <<< curl|trap 'CMD=curl' EXIT|exec ls`
+shopt -s lastpipe|echo curl|IFS=l|SHELL=curl|$SHELL -c ls|let CMD=1|((CMD=1))|mapfile CMD <<< curl|trap 'CMD=curl' EXIT|exec ls|
+  readonly CMD=curl|E=trap|$E 'CMD=curl' DEBUG|printf %n CMD`
     .split(/\|\n?/)
     .map((piece) => piece.trim());
 const JOINTS = ['; ', '; ', '\n', ' && ', ' && ', ' || ', ' | ', ' & '];

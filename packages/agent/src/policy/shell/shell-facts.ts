@@ -4,8 +4,8 @@
  * 1. Two parsers must agree: ours, which knows how bash treats words, and a published grammar
  *    (grammar.ts). For a plain text, `plainStarts` replaces the grammar; tests ensure that both
  *    give the same result.
- * 2. A text is unclear if it can't be parsed, if the parsers disagree, or if parsing takes too
- *    long. Then the policy asks the user.
+ * 2. A text is unclear if it can't be known what it runs: it can't be parsed, the parsers
+ *    disagree, parsing takes too long, its words have odd characters, … The policy asks the user.
  * 3. A text is indirect if it surely runs these commands, but also something that stands in no
  *    text, such as a file. Then rules that ask or deny hold, and no rule allows it.
  *
@@ -59,6 +59,8 @@ type Collected = {
   readonly find: ShellLookup;
   /** The value of SHELL that the command gets; null: unknown. */
   readonly shell: string | null;
+  /** The folder in which the text begins; null: unknown. */
+  readonly workspace: string | null;
   /** Texts that were read, for TEXTS_MAX. */
   texts: number;
   /** A shell other than bash may read the text that is being added. */
@@ -77,12 +79,13 @@ type Collected = {
 
 /**
  * The commands that a shell text would run. Rejects only if the grammar can't be loaded. `shell`:
- * the value of SHELL that it runs with.
+ * the value of SHELL that it runs with. `workspace`: the folder in which it begins.
  */
 export const shellFacts = async (
   text: string,
   find: ShellLookup,
   shell: string | null = null,
+  workspace: string | null = null,
 ): Promise<ShellFacts> => {
   const odd = oddCharacter(text);
   const collected: Collected = {
@@ -90,6 +93,7 @@ export const shellFacts = async (
     functions: new Set(),
     find,
     shell,
+    workspace,
     texts: 0,
     isPosix: false,
     unclear: odd === null ? null : `it has ${odd}`,
@@ -143,9 +147,16 @@ const addReading = async (
   collected.setsUp ||= reading.commands.some(setsUp);
   // an inner text may run after the outer one has changed SHELL
   const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
-  const commands =
-    collected.functions.size === 0 ? completeCommands(reading, text, environment, collected) : null;
-  const read = commands ?? withFileNames(reading.commands, text, NO_VALUES);
+  const complete = (): readonly SimpleCommand[] =>
+    completeCommands(reading, text, environment, collected);
+  let commands = collected.functions.size === 0 ? complete() : null;
+  if (!collected.setsUp && commands?.some(setsUp) === true) {
+    // a value has shown it: `E=trap; $E …`
+    collected.setsUp = true;
+    commands = complete();
+  }
+  const { workspace } = collected;
+  const read = commands ?? withFileNames(reading.commands, text, NO_VALUES, workspace);
   for (const [index, command] of read.entries()) {
     const previous = commands?.[index - 1];
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
@@ -457,21 +468,22 @@ const leavesVariables = (words: readonly Word[]): boolean => {
   // `time` may run a builtin that sets variables
   if (name == null || name === 'time') return false;
   if (!isBuiltin(name) || SETS_NOTHING.has(name)) return true;
-  if (name === 'printf') return option != null && !option.startsWith('-');
+  // `%n` sets the variable that is named for it
+  if (name === 'printf') return option != null && !/^-|%[^a-zA-Z%]*n/.test(option);
   // `set` with options about which the table has nothing to say
   const changesNothing = Object.keys(commandMeaning(texts)).length === 0;
   return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
 };
 
 /**
- * Whether a command may change values that are assigned later: by a trap, an attribute of a
- * variable (`declare -l`), or a text that is evaluated and may do either. It may stand behind
- * `command`, `builtin` or `time`.
+ * Whether a command may change values that are assigned later, or keep them from being assigned: by
+ * a trap, an attribute of a variable (`declare -l`, `readonly`), or a text that is evaluated and may
+ * do either. It may stand behind `command`, `builtin` or `time`.
  */
 const setsUp = ({ words }: SimpleCommand): boolean => {
   const texts = words.map(({ text }) => text ?? '?');
-  const command = texts.join(' ').replace(/^((command|builtin|time|-\w*) )*/, '');
-  return /^((trap|eval) |(declare|typeset|local|readonly) .*[-+?])/.test(command);
+  const command = texts.join(' ').replace(/^((command|builtin|time|-[\w-]*) )*/, '');
+  return /^((trap|eval|readonly) |(declare|typeset|local) .*[-+?])/.test(command);
 };
 
 /** Variables with a certain value at a place of the text. */
@@ -546,12 +558,31 @@ const completeCommand = (
 
 const NO_VALUES: ReadonlyMap<string, Value> = new Map();
 
-/** The folder in which the command runs, at the beginning of a word. */
-const FOLDER_ITSELF = /^("?)(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`|~\+)(?=["/]|$)/;
-/** A value that bash leaves alone, as a part of a name. */
+/** The folder in which the command runs, at the beginning of a word in quotes, or without them. */
+const QUOTED_FOLDER = /^"(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`)(?=["/])/;
+const BARE_FOLDER = /^(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`)(?=\/|$)/;
+/** A value that bash leaves alone as a part of a name, also in braces: it has no comma. */
 const FILE_NAME = /^[\w@%+=:./-]+$/;
 /** PWD where it is no expansion, such as in an assignment. */
 const SETS_PWD = /(?<!\$\{?)\bPWD\b/;
+
+/** A word with `.` for the folder in which it runs: patterns are relative to that, too. */
+const withFolder = (raw: string, text: string, workspace: string | null): string => {
+  if (SETS_PWD.test(text)) return raw;
+  const named = raw.replace(QUOTED_FOLDER, '".').replace(/^~\+(?=\/|$)/, '.');
+  // without quotes bash divides a path with blanks
+  const isWhole = workspace !== null && FILE_NAME.test(workspace) && !/\b(cd|pushd)\b/.test(text);
+  return isWhole ? named.replace(BARE_FOLDER, '.') : named;
+};
+
+const withValues = (raw: string, values: ReadonlyMap<string, Value>): string =>
+  raw.replace(
+    /\$(?:(\w+)|\{(\w+)(?::\?[\w ]*)?\})/g,
+    (all, plain: string | undefined, inBraces: string | undefined) => {
+      const value = values.get(plain ?? inBraces ?? '');
+      return typeof value === 'string' && FILE_NAME.test(value) ? value : all;
+    },
+  );
 
 /**
  * Commands with the patterns of words that name files by `$PWD` or by variables whose values stand
@@ -561,18 +592,14 @@ const withFileNames = (
   commands: readonly SimpleCommand[],
   text: string,
   values: ReadonlyMap<string, Value>,
+  workspace: string | null,
 ): readonly SimpleCommand[] => {
   if (!/[$`~]/.test(text)) return commands;
   const complete = (word: Word): Word => {
     const raw = text.slice(word.start, word.end);
     if (word.text !== null || word.pattern !== undefined || /['\\]/.test(raw)) return word;
-    const named = (SETS_PWD.test(text) ? raw : raw.replace(FOLDER_ITSELF, '$1.')).replace(
-      /\$(?:(\w+)|\{(\w+)(?::\?[\w ]*)?\})/g,
-      (all, plain: string | undefined, inBraces: string | undefined) => {
-        const value = values.get(plain ?? inBraces ?? '');
-        return typeof value === 'string' && FILE_NAME.test(value) ? value : all;
-      },
-    );
+    const named = withValues(withFolder(raw, text, workspace), values);
+    // what a word becomes behind the name of a program
     const reading = named === raw ? null : readCommands(`x ${named}`);
     const [, completed, ...others] = (reading?.kind === 'read' && reading.commands[0]?.words) || [];
     // an option would change what the other words mean
@@ -639,11 +666,13 @@ const completeCommands = (
   reading: Reading,
   text: string,
   environment: Readonly<Record<string, string>>,
-  { setsUp: isSetUp }: Pick<Collected, 'setsUp'>,
+  { setsUp: isSetUp, workspace }: Pick<Collected, 'setsUp' | 'workspace'>,
 ): readonly SimpleCommand[] => {
   const { commands, hasCompound, evaluates } = reading;
   if (isSetUp || hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return withFileNames(commands, text, NO_VALUES).map((one) => withConstantTexts(one, text));
+    return withFileNames(commands, text, NO_VALUES, workspace).map((one) =>
+      withConstantTexts(one, text),
+    );
   const variables: Variables = {
     values: new Map(Object.entries(environment)),
     conditional: new Set(),
@@ -656,7 +685,7 @@ const completeCommands = (
     if (!isApart) setApart.clear();
     const values = setApart.size === 0 ? variables.values : new Map(variables.values);
     for (const name of setApart) values.delete(name);
-    const [named = command] = withFileNames([command], text, values);
+    const [named = command] = withFileNames([command], text, values, workspace);
     const completed = withConstantTexts(completeCommand(named, text, values), text);
     if (isApart && command.words.length === 0)
       for (const { name } of command.assignments) setApart.add(name);
@@ -686,7 +715,7 @@ export type CommandLookups = {
 export type CommandFacts = Pick<CallFacts, 'paths' | 'unrecoverable' | 'discarded' | 'expects'> &
   Required<Pick<CallFacts, 'shell'>>;
 
-/** Looks up the facts of a command. Loads the shell grammar with the first command. */
+/** Looks up the facts of a command. The first text that is not plain loads the shell grammar. */
 export const commandFacts = async (
   command: string,
   needs: Needs | undefined,
@@ -694,7 +723,7 @@ export const commandFacts = async (
   lookups: CommandLookups,
 ): Promise<CommandFacts> => {
   const { find, userShell = null, findLosses, findDiscarded, askGit, movedFiles } = lookups;
-  const read = await shellFacts(command, find, userShell);
+  const read = await shellFacts(command, find, userShell, workspace);
   const shell = askGit === undefined ? read : await withGitReadings(read, workspace, askGit);
   // protected files that git writes are decided about as those that a tool writes
   const isReading = repositoryAccess(shell, needs) === 'read';
