@@ -117,15 +117,13 @@ const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSu
   if (call.traits.asks === 'question')
     return { kind: 'question', text: String(call.input.question) };
   if (call.traits.asks === 'plan') return { kind: 'plan', text: planText(call.input) };
-  const [command] = argv;
-  if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
-  if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };
+  const [command, ...words] = argv;
+  if (command !== undefined)
+    return { kind: 'command', text: words.length > 0 ? argv.map(quoteWord).join(' ') : command };
   if (diff !== undefined) return { kind: 'change', text: diff };
-  const [address, ...others] = Object.values(call.input).filter(
-    (value) => typeof value === 'string',
-  );
-  const isAddress = hosts.length > 0 && others.length === 0 && Object.keys(call.input).length === 1;
-  if (isAddress && address !== undefined) return { kind: 'address', text: address };
+  const [address, ...others] = Object.values(call.input);
+  if (hosts.length > 0 && others.length === 0 && typeof address === 'string')
+    return { kind: 'address', text: address };
   return { kind: 'input', text: JSON.stringify(call.input, null, 2) };
 };
 
@@ -243,7 +241,7 @@ const lastingSubject = ({ facts, traits }: JudgedCall): RuleSubject | null => {
   if (mcp !== undefined) {
     const pattern = `${mcp.server}/${mcp.tool}`;
     // a name with `*` at its end would be a pattern for others
-    const isName = isMcpPattern(pattern) && !pattern.endsWith('*') && mcp.from !== 'project';
+    const isName = isMcpPattern(pattern) && !pattern.endsWith('*');
     return isName ? { kind: 'mcp', pattern } : null;
   }
   if (shell !== undefined) {
@@ -252,8 +250,8 @@ const lastingSubject = ({ facts, traits }: JudgedCall): RuleSubject | null => {
     const isPlain = words.every((word) => LASTING_WORD.test(word));
     return isPlain ? { kind: 'command', words, ...(needs === undefined ? {} : { needs }) } : null;
   }
-  const [host, ...others] = hosts;
-  if (host === undefined || others.length > 0 || traits.mutating) return null;
+  const [host] = hosts;
+  if (host === undefined || traits.mutating) return null;
   return isHostPattern(host) && !host.startsWith('*') ? { kind: 'host', pattern: host } : null;
 };
 
@@ -348,7 +346,7 @@ const characterName = (character: string): string => {
   const point = character.codePointAt(0) ?? 0;
   const known = NAMES[point];
   if (known !== undefined) return known;
-  if (point < 32 || (point >= 0x80 && point < 0xa0)) return 'control character';
+  if (/\p{Cc}/u.test(character)) return 'control character';
   if (point >= 0xe0000 && point <= 0xe007f) return 'tag character';
   if (/\p{Cs}/u.test(character)) return 'half of a character';
   if (/\p{Zs}/u.test(character)) return 'unusual blank';
@@ -375,9 +373,10 @@ const oddCharactersIn = (text: string): readonly OddCharacter[] => {
   for (const [pattern, code, name] of RUNS)
     for (const [{ length }] of text.matchAll(pattern))
       counts.set(code, { code, name, count: Math.max(length, counts.get(code)?.count ?? 0) });
+  // Stryker disable next-line ConditionalExpression: a shortcut
   if (ASCII.test(text)) return [...counts.values()];
   for (const character of text) {
-    if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;
+    if (ORDINARY.has(character)) continue;
     if (ODD.test(character)) countCharacter(counts, character, characterName(character));
     else if (RIGHT_TO_LEFT.test(character))
       countCharacter(counts, character, 'letter that is written right to left');

@@ -37,19 +37,20 @@ const riskyWord = (words: Words, ruleLength: number): string | null => {
   const row = findRow(words[0]);
   if (row === undefined) return null;
   for (const [index, word] of words.entries()) {
-    if (index < Math.max(ruleLength, 1) || word === null) continue;
+    if (index < ruleLength || word === null) continue;
     if (isRisky(row, word, words, index)) return word;
   }
   return row.reads === 'always' ? writingWord(words, ruleLength) : null;
 };
 
+const PLAIN = { assignments: [], writes: [], program: null };
+
 /** The first word after those of the rule with which the command writes a file (losses.ts). */
 const writingWord = (words: Words, ruleLength: number): string | null => {
   const writes = (end: number): boolean =>
-    fileLossesIn({ words: words.slice(0, end), assignments: [], writes: [], program: null })
-      .length > 0;
+    fileLossesIn({ ...PLAIN, words: words.slice(0, end) }).length > 0;
   if (!writes(words.length) || writes(ruleLength)) return null;
-  const at = words.findIndex((_, index) => index >= ruleLength && writes(index + 1));
+  const at = words.findIndex((_, index) => writes(index + 1));
   return words[at] ?? null;
 };
 
@@ -61,15 +62,10 @@ const unknownOption = (words: Words, rule: readonly string[]): string | null => 
   const { reads, harmless = '' } = findRow(words[0]) ?? {};
   if (reads === 'always') return null;
   const known = typeof harmless === 'string' ? harmless : (harmless(words[1] ?? '') ?? '');
-  const option = words
-    .slice(rule.length)
-    .find(
-      (word) =>
-        word !== null &&
-        /^[-+]./.test(word) &&
-        !rule.includes(word) &&
-        !isHarmlessOption(word, known),
-    );
+  const option = words.find((word) => {
+    const text = word ?? '';
+    return /^[-+]./.test(text) && !rule.includes(text) && !isHarmlessOption(text, known);
+  });
   return option ?? null;
 };
 
@@ -105,7 +101,7 @@ const wordsRead = (words: Words): boolean => {
   const known = words.filter((word) => word !== null);
   // a word that is known only when it runs may be an option
   const isPlain = row?.risky === undefined || known.length === words.length;
-  if (!isPlain || row?.reads === undefined || words[0]?.includes('/') === true) return false;
+  if (!isPlain || row?.reads === undefined || (words[0] ?? '').includes('/')) return false;
   return row.reads === 'always' ? riskyWord(words, 1) === null : row.reads(known);
 };
 
@@ -116,8 +112,7 @@ const wordsRead = (words: Words): boolean => {
  */
 export const reads = (command: ParsedCommand, workspace: string): boolean => {
   const { words, assignments, writes, program } = command;
-  if (assignments.length > 0 || writes.some((file) => file === null || !DISCARDS.has(file)))
-    return false;
+  if (assignments.length > 0 || writes.some((file) => !DISCARDS.has(file ?? ''))) return false;
   if (program === null) return isReadingBuiltin(words);
   return (
     !isOpenPlace(program, workspace) &&

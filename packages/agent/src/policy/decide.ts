@@ -100,10 +100,12 @@ export const decide = (
   call: JudgedCall,
 ): PolicyDecision => {
   const rules = effectiveRules(settings);
+  const place = commandPlace(settings, call);
   const written: WrittenDecision =
+    // Stryker disable next-line ConditionalExpression,ObjectLiteral: a shortcut
     rules.length === 0
       ? { decision: null }
-      : decideByWrittenRules(rules, call, commandPlace(settings, call), settings.workspace);
+      : decideByWrittenRules(rules, call, place, settings.workspace);
   const opinions =
     call.traits.asks === undefined
       ? [
@@ -119,7 +121,7 @@ export const decide = (
   if (strictest.decision !== 'ask') return strictest;
   const { grantable } = strictest;
   // outside the sandbox a grant for commands with a prefix covers fewer options
-  const reach = commandPlace(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
+  const reach = place === 'sandboxed' ? 'fenced' : 'widened';
   const isGranted = grants.some(
     (grant) =>
       grantCovers(grant, call, settings.workspace, reach) &&
@@ -129,9 +131,7 @@ export const decide = (
   if (isGranted)
     return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
   if ((settings.onAsk ?? 'ask') === 'ask') return strictest;
-  const unattended = opinions.find(
-    (opinion) => opinion.decision === 'ask' && opinion.unattended !== undefined,
-  )?.unattended;
+  const unattended = opinions.find((opinion) => opinion.unattended !== undefined)?.unattended;
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
 };
 
@@ -328,7 +328,7 @@ const dangerOpinions = (
       builtInQuestion(
         lost,
         'thisCall',
-        'Keep the work another way: git stash push, a branch, or undo only your own changes ' +
+        'Keep the work another way: git stash push, a branch, or undo only your changes ' +
           'with the tools for files.',
       ),
     );

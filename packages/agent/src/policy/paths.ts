@@ -188,13 +188,14 @@ for (const row of PROTECTED_PATHS.map((protection) => ({
   else rowsByFirst.set(first, [...(rowsByFirst.get(first) ?? []), row]);
 }
 
+/** The rows of protected paths that begin with this name. */
+const rowsAt = (name: string): readonly Row[] =>
+  rowsByFirst.get(name) ??
+  rowsBySuffix.filter((row) => name.endsWith((row.names[0] ?? '').slice(1)));
+
 /** The protection that begins at this name of a path. */
 const matchesAt = (names: readonly string[], at: number): Protection | null => {
-  const name = names[at] ?? '';
-  const rows =
-    rowsByFirst.get(name) ??
-    rowsBySuffix.filter((row) => name.endsWith(row.names[0]?.slice(1) ?? ''));
-  const row = rows.find((one) =>
+  const row = rowsAt(names[at] ?? '').find((one) =>
     one.names.every((part, index) => index === 0 || part === names[at + index]),
   );
   return row?.protection ?? null;
@@ -206,7 +207,7 @@ const matchesAt = (names: readonly string[], at: number): Protection | null => {
  */
 export const findProtection = (path: string): Protection | null => {
   const names = pathNames(path);
-  for (let at = 0; at < names.length; at++) {
+  for (const at of names.keys()) {
     const protection = matchesAt(names, at);
     if (protection !== null) return protection;
   }
@@ -233,12 +234,7 @@ export const isObeyedOnEntry = (name: string): boolean => {
 };
 
 /** Whether a protected path may begin with this name. A folder without such a name holds none. */
-export const mayBeProtected = (name: string): boolean => {
-  const seen = canonicalName(name);
-  return (
-    rowsByFirst.has(seen) || rowsBySuffix.some((row) => seen.endsWith(row.names[0]?.slice(1) ?? ''))
-  );
-};
+export const mayBeProtected = (name: string): boolean => rowsAt(canonicalName(name)).length > 0;
 
 // ---- The user's places: what Pawl obeys, and credentials. They count wherever they lie ----
 
@@ -279,21 +275,17 @@ const relativeTo = (folder: string, path: string): string | null => {
 };
 
 /** Whether a path is the folder or lies in it. */
-export const isInside = (folder: string | null, path: string): boolean =>
-  folder !== null && relativeTo(folder, path) !== null;
+export const isInside = (folder: string, path: string): boolean =>
+  relativeTo(folder, path) !== null;
 
 /**
  * The place in which a path lies. A place that holds the whole workspace does not count for paths
  * inside the workspace: the user works there.
  */
-const placeAround = (
-  places: readonly string[],
-  path: string,
-  workspace: string | null,
-): string | null => {
+const placeAround = (places: readonly string[], path: string, workspace: string): string | null => {
   const folded = withoutCase(path);
   const counts = (place: string): boolean =>
-    workspace === null || !isInside(place, workspace) || !isInside(workspace, path);
+    !isInside(place, workspace) || !isInside(workspace, path);
   return places.find((place) => isInside(withoutCase(place), folded) && counts(place)) ?? null;
 };
 
@@ -302,9 +294,13 @@ export const isSecretPath = (
   path: string,
   userPlaces: UserPlaces,
   workspace: string | null,
-): boolean =>
-  (OF_SYSTEM.test(path) && !(OF_SYSTEM.test(workspace ?? '') && isInside(workspace, path))) ||
-  placeAround(userPlaces.credentials, path, workspace) !== null;
+): boolean => {
+  const folder = workspace ?? ''; // no place holds ''
+  const isOwn = OF_SYSTEM.test(folder) && isInside(folder, path);
+  return (
+    (OF_SYSTEM.test(path) && !isOwn) || placeAround(userPlaces.credentials, path, folder) !== null
+  );
+};
 
 /** Folders of the home that many programs share. */
 const SHARED = listWords('.config .local .local/share .local/state .local/bin .cache');
@@ -345,13 +341,13 @@ const protectionByName = (workspace: string, path: string): Protection | null =>
   if (inside === null) return findFileProtection(path);
   const name = workspace.split('/').at(-1) ?? '';
   const protection = findFileProtection(inside);
-  if (protection !== null || inside === '' || findProtection(name) !== null) return protection;
+  if (protection !== null || findProtection(name) !== null) return protection;
   return findProtection(`${name}/${inside}`);
 };
 
 /**
  * The protection of a file by its name in the workspace, or as one of the user's places. The
- * workspace's own name counts where a protected path begins with it: in a workspace `.github` the
+ * workspace's name counts where a protected path begins with it: in a workspace `.github` the
  * folder `workflows` is protected.
  */
 export const protectionInWorkspace = (
@@ -363,7 +359,7 @@ export const protectionInWorkspace = (
 
 /**
  * Adds to the facts of a call which of its paths are protected or secret, and whether one lies
- * outside the workspace. The workspace's own path does not count. Paths that the tool has found to
+ * outside the workspace. The workspace's path does not count. Paths that the tool has reported to
  * be protected stay so.
  */
 export const markSensitivePaths = (
@@ -371,11 +367,10 @@ export const markSensitivePaths = (
   workspace: string,
   userPlaces: UserPlaces,
 ): CallFacts => {
-  const reported = facts.protected ?? [];
-  const paths = facts.paths.filter((path) => path !== workspace || reported.includes(path));
+  const isReported = (path: string): boolean => facts.protected?.includes(path) === true;
+  const paths = facts.paths.filter((path) => path !== workspace || isReported(path));
   const protectedPaths = paths.filter(
-    (path) =>
-      reported.includes(path) || protectionInWorkspace(workspace, path, userPlaces) !== null,
+    (path) => isReported(path) || protectionInWorkspace(workspace, path, userPlaces) !== null,
   );
   const secret = paths.filter((path) => isSecretPath(path, userPlaces, workspace));
   const leavesWorkspace =
@@ -409,7 +404,7 @@ const COMMAND_KEYS: readonly RegExp[] = [
   /^(?:sequence\.editor|diff\.external|interactive\.difffilter|uploadpack\.packobjectshook)$/,
   /^(?:gc\.recentobjectshook|web\.browser|instaweb\.httpd|imap\.tunnel)$/,
   /^filter\.\*\.(?:clean|smudge|process)$/,
-  /^lfs\.(?:customtransfer\.\*\.path|extension\.\*\.(?:clean|smudge))$/,
+  /^lfs\.\*\.(?:path|clean|smudge)$/, // customtransfer.NAME.path, extension.NAME.clean
   /^diff\.\*\.(?:command|textconv)$/,
   /^merge\.\*\.driver$/,
   /^(?:mergetool|difftool|browser|man|guitool)\.\*\.(?:cmd|path)$/,
@@ -440,5 +435,4 @@ export const settingCommand = (key: string, value: string): string | null => {
 };
 
 /** The key of a setting, as in `settingCommand`: `section.key` or `section.*.key`. */
-export const settingKey = (name: string): string =>
-  name.toLowerCase().replace(/^([^.]*)\..*\.([^.]*)$/s, '$1.*.$2');
+export const settingKey = (name: string): string => name.toLowerCase().replace(/\..*\./s, '.*.');

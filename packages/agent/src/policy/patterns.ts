@@ -248,7 +248,7 @@ const fitsNames = (pattern: readonly string[], names: readonly string[]): boolea
     }
     reached = next;
   }
-  return pattern.at(-1) === '**' ? reached.has(names.length) : reached.size > 0;
+  return reached.size > 0;
 };
 
 /** The names in a path. */

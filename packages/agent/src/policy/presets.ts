@@ -133,7 +133,7 @@ const allowsInside = (preset: Preset): PolicyRule =>
   rule('allow', { where: 'inside', why: `the preset ${preset} allows the workspace` });
 
 /**
- * The reason of the rule of `allowHosts`, by which it is found again: rules have no id, and those
+ * The reason of the rule of `allowHosts`, by which it is recognized: rules have no id, and those
  * of stored sessions could not get one.
  */
 const HOST_ALLOWED = 'the host is allowed';

@@ -53,8 +53,7 @@ export const decideByWrittenRules = (
   const denied = strict.find(({ rule, match }) => rule.decision === 'deny' && match === 'yes');
   if (denied !== undefined) return { decision: 'deny', rule: denied.rule, sure: 'yes' };
   const asked =
-    strict.find(({ rule, match }) => rule.decision === 'ask' && match === 'yes') ??
-    strict.find(({ match }) => match === 'maybe');
+    strict.find(({ match }) => match === 'yes') ?? strict.find(({ match }) => match === 'maybe');
   if (asked !== undefined)
     return { decision: 'ask', rule: asked.rule, sure: asked.match === 'yes' ? 'yes' : 'maybe' };
   const allowing = rules.filter(({ decision }) => decision === 'allow');
@@ -139,10 +138,10 @@ const isHarmless = ({ words, program, filters }: ParsedCommand, workspace: strin
   if (filters === 'yes') return program !== null && !isOpenPlace(program, workspace);
   if (program !== null || !isReadingBuiltin(words)) return false;
   if (name !== 'cd') return true;
-  return (
-    folder != null && words.length === 2 && !/^[-/~]|(^|\/)\.\.(\/|$)/.test(folder) && folder !== ''
-  );
+  return words.length === 2 && !/^$|^[-/~]|(^|\/)\.\.(\/|$)/.test(folder ?? '');
 };
+
+const MOVES_FOLDER = wordSet('cd pushd popd');
 
 /** `movesFolder`: the text has a `cd`, so relative paths may mean another folder. */
 type CommandContext = {
@@ -164,12 +163,12 @@ const coversCommand = (
 ): boolean => {
   const ruleLength = rule.words.length;
   const [first = ''] = rule.words;
-  if (!beginsWith(words, rule.words) || (runs !== undefined && runs >= ruleLength)) return false;
+  if (!beginsWith(words, rule.words) || (runs ?? 0) >= ruleLength) return false;
   // without a sandbox a command needs no access beside it
   if (place !== 'unfenced' && !coversNeeds(rule.needs, call.facts.needs)) return false;
   const isPath = first.includes('/');
   if (isPath && movesFolder && !first.startsWith('/')) return false;
-  const isOfWorkspace = program !== null && `${program}/`.startsWith(`${workspace}/`);
+  const isOfWorkspace = `${program}/`.startsWith(`${workspace}/`);
   if (isOfWorkspace && !isPath) return false;
   return uncoveredWord(words, rule.words, place === 'sandboxed' ? 'fenced' : 'widened') === null;
 };
@@ -186,13 +185,13 @@ const coverCommands = (
 ): readonly WrittenRule[] | null => {
   const { shell } = call.facts;
   // `unclear`, `indirect`: it may run other commands than the known ones
-  if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
-  const movesFolder = shell.commands.some(({ words }) => /^(cd|pushd|popd)$/.test(words[0] ?? ''));
+  if (shell?.unclear !== null || shell.indirect !== undefined) return null;
+  const movesFolder = shell.commands.some(({ words }) => MOVES_FOLDER.has(words[0] ?? ''));
   const used: WrittenRule[] = [];
   for (const command of shell.commands) {
     if (command.wrapped === 'yes') continue; // its words are part of the wrapper's words
     if (command.assignments.length > 0 || command.words.includes(null)) return null;
-    if (command.writes.some((path) => path === null || !DISCARDS.has(path))) return null;
+    if (command.writes.some((path) => !DISCARDS.has(path ?? ''))) return null;
     if (command.words.length === 0 || isHarmless(command, workspace)) continue;
     const rule = rules
       .filter(hasKind('command'))
@@ -296,28 +295,26 @@ const coversPrefix = (
   reach: 'fenced' | 'widened',
 ): boolean => {
   const { shell } = facts;
-  if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return false;
+  if (shell?.unclear !== null || shell.indirect !== undefined) return false;
   const [command, ...others] = shell.commands;
   if (command === undefined || others.some(({ wrapped }) => wrapped === undefined)) return false;
   const { words, assignments, writes, runs } = command;
   if (words.includes(null) || assignments.length > 0 || writes.some((path) => path !== '/dev/null'))
     return false;
-  if (runs !== undefined && runs >= prefix.length) return false;
+  if ((runs ?? 0) >= prefix.length) return false;
   return beginsWith(words, prefix) && uncoveredWord(words, prefix, reach) === null;
 };
 
 /** Whether a grant is about the call, whatever access the call needs. */
 const isAbout = (grant: Grant, call: JudgedCall, reach: 'fenced' | 'widened'): boolean => {
-  if (grant.scope === 'session' && grant.group !== undefined && grant.group === call.traits.group)
-    return true;
-  if (grant.tool !== call.tool) return false;
+  const isOfTool = grant.tool === call.tool;
   switch (grant.scope) {
     case 'session':
-      return true;
+      return isOfTool || (grant.group !== undefined && grant.group === call.traits.group);
     case 'shape':
-      return grant.shape === call.facts.shape;
+      return isOfTool && grant.shape === call.facts.shape;
     case 'prefix':
-      return coversPrefix(grant.words, call, reach);
+      return isOfTool && coversPrefix(grant.words, call, reach);
     default:
       return grant satisfies never;
   }
@@ -387,12 +384,14 @@ export const createGrant = (
 const NEVER = wordSet(
   `bash sh dash zsh ksh fish csh tcsh ash busybox env sudo doas su pkexec runuser setsid nohup nice ionice time timeout stdbuf
   xargs parallel watch find fd exec eval command builtin source . trap script expect unshare chroot nsenter bwrap flock strace gdb ltrace
-  python python2 python3 pypy pypy3 node nodejs deno bun tsx ts-node ruby perl php lua luajit awk gawk mawk nawk sed ed ex vi vim nvim emacs
-  R Rscript julia osascript java groovy scala kotlin ghc runghc swift tclsh wish
-  npx pnpx bunx uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http https aria2c openssl
-  rm rmdir shred dd truncate mkfs mount umount chmod chown chgrp kill killall pkill mv cp ln tee install tar unzip
-  docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make ninja cmake gradle`,
+  nodejs deno bun tsx ts-node luajit awk gawk mawk nawk sed ed ex vi vim nvim emacs R Rscript julia osascript groovy scala kotlin
+  ghc runghc swift tclsh wish npx pnpx bunx uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http
+  https aria2c openssl rm rmdir shred dd truncate mkfs mount umount chmod chown chgrp kill killall pkill mv cp ln tee install tar
+  unzip docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make ninja cmake gradle`,
 );
+
+/** The same, whatever version the name ends with: `python3.12`. */
+const INTERPRETER = /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/;
 
 /** Programs with subcommands: a prefix must include the subcommand. */
 const WITH_COMMANDS = wordSet(
@@ -415,8 +414,7 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
   const name = programName(program);
-  if (NEVER.has(name) || /^(python|pypy|ruby|perl|php|node|lua|java)[\d.]*$/.test(name))
-    return null;
+  if (NEVER.has(name) || INTERPRETER.test(name)) return null;
   if (!WITH_COMMANDS.has(name)) {
     return typeof first === 'string' && SUBCOMMAND.test(first) ? [program, first] : [program];
   }
@@ -431,7 +429,7 @@ export const grantablePrefix = ({
   shell,
   protected: protectedPaths = [],
 }: CallFacts): readonly string[] | null => {
-  if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
+  if (shell?.unclear !== null || shell.indirect !== undefined) return null;
   const [command, ...others] = shell.commands;
   if (command === undefined || others.length > 0 || protectedPaths.length > 0) return null;
   // Without these the words alone determine what the command does.

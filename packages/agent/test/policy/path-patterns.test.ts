@@ -14,6 +14,8 @@ const rows: readonly (readonly [pattern: string, path: string, fits: boolean])[]
   ['docs/**', '/w/docs/a/b.md', true],
   ['docs/**', '/w/docs', true],
   ['docs/*.md', '/w/docs/a.md', true],
+  ['./docs/./*.md', '/w/docs/a.md', true],
+  ['docs/*', '/w/docs', false],
   ['docs/*.md', '/w/docs/deep/a.md', false],
   ['docs/*.md', '/w/sub/docs/a.md', false],
   ['**/docs/*.md', '/w/sub/docs/a.md', true],
@@ -45,7 +47,8 @@ test('a pattern that would take a backtracking matcher forever is matched at onc
 });
 
 test('an invalid pattern is refused with its reason', () => {
-  assert.equal(patternFault('docs/**'), null);
-  for (const pattern of ['', '../x', '!x', '{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}', '{.env,a'])
+  for (const pattern of ['docs/**', 'a{b}', 'a,b', '{a,b}'])
+    assert.equal(patternFault(pattern), null, pattern);
+  for (const pattern of ['', ' ', '../x', '!x', '{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}', '{.env,a'])
     assert.match(patternFault(pattern) ?? '', /^(is empty|may not|stands for|has braces)/);
 });

@@ -111,7 +111,7 @@ export const readStash: ReadMove = (operands, [first = '--', ...words]) => {
 /** By paths: files that are not as the index has them, or as a revision does. */
 export const readRestore: ReadMove = (operands, words) => {
   if (onlyUnstages(words)) return NO_MOVE;
-  const sources = optionTexts(words, 0, '-s', '--source').map((text) => text ?? '');
+  const sources = optionTexts(words, '-s', '--source').map((text) => text ?? '');
   const isOfHead = sources.length === 0 && hasGitOption(words, '-S --staged');
   return moveTo(
     isOfHead ? ['HEAD'] : sources,

@@ -174,7 +174,7 @@ const READING: Subcommands = {
   },
   difftool: {
     risky: '-t --tool --extcmd',
-    runs: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--extcmd'), 'git difftool'),
+    runs: (words) => textsMeaning(optionTexts(words, '-x', '--extcmd'), 'git difftool'),
   },
 };
 
@@ -258,7 +258,7 @@ const WRITING: Subcommands = {
       hasGitOption(words, '-u') ? moveTo(operands, UNLIKE_REVISION) : NO_MOVE,
   },
   rebase: {
-    runs: (words, at) => textsMeaning(optionTexts(words, at, '-x', '--exec'), 'git rebase'),
+    runs: (words) => textsMeaning(optionTexts(words, '-x', '--exec'), 'git rebase'),
     moves: readRebase,
   },
   reflog: {

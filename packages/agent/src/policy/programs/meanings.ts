@@ -24,30 +24,27 @@ export const asText = (words: Words, runs: number, name: string): Meaning => {
   return text === null ? { unclear: `what ${name} runs is ${NOT_KNOWN}` } : { texts: [text], runs };
 };
 
-/**
- * The values of an option that takes a command: `-x TEXT`, `-ixTEXT`, `--exec=TEXT`, `--ex TEXT`.
- * `from`: index of the first word that may be it.
- */
+/** The values of an option that takes a command: `-x TEXT`, `-ixTEXT`, `--exec=TEXT`, `--ex TEXT`. */
 export const optionTexts = (
   words: Words,
-  from: number,
   short: string,
   long: string,
 ): readonly (string | null)[] =>
-  words.flatMap((word, index) => {
-    if (index < from || word === null) return [];
+  words.flatMap((known, index) => {
+    const word = known ?? '';
     const next = words[index + 1] ?? null;
-    const [name = '', value] = /^(--[^=]+)(?:=(.*))?$/s.exec(word)?.slice(1) ?? [];
+    const [name = '', value] = word.split(/=(.*)/s);
     if (name.length > 2 && long.startsWith(name)) return [value ?? next];
     const letter = /^-[^-]/.test(word) ? word.indexOf(short.slice(1), 1) : -1;
-    return letter < 0 ? [] : [word.slice(letter + 1) || next];
+    return letter < 1 ? [] : [word.slice(letter + 1) || next];
   });
 
 /** The meaning of texts; null among them is a text that is not known. */
 export const textsMeaning = (texts: readonly (string | null)[], name: string): Meaning => {
   const known = texts.filter((text) => text !== null);
-  if (known.length < texts.length) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
-  return known.length === 0 ? {} : { texts: known };
+  return known.length < texts.length
+    ? { unclear: `what ${name} runs is ${NOT_KNOWN}` }
+    : { texts: known };
 };
 
 /**
@@ -55,16 +52,16 @@ export const textsMeaning = (texts: readonly (string | null)[], name: string): M
  * behind two words, a command may stand, whose options are not theirs: then both count.
  */
 export const passesText = (words: Words): Meaning => {
-  const find = (some: Words) => optionTexts(some, 1, '-c', '--command');
+  const find = (some: Words) => optionTexts(some, '-c', '--command');
   const name = words[0] ?? '';
   const end = words.indexOf('--');
-  const options = end < 0 ? words : words.slice(0, end);
+  const options = end < 1 ? words : words.slice(0, end);
   const first = options.findIndex((_, index) => find(options.slice(0, index + 1)).length > 0);
-  if (first < 0) return { unclear: `${name} runs what it reads from its input` };
+  if (first < 1) return { unclear: `${name} runs what it reads from its input` };
   const isOperand = (at: number) => options[at]?.startsWith('-') !== true;
-  const second = options.findIndex(
-    (_, at) => at > 1 && at < first && isOperand(at) && isOperand(at - 1),
-  );
+  const second = options
+    .slice(0, first)
+    .findIndex((_, at) => at > 1 && isOperand(at) && isOperand(at - 1));
   const starts = [second, end + 1].filter((at) => at > 0 && at < words.length);
   const commands = starts.map((at) => words.slice(at));
   return { ...textsMeaning(find(options), name), runs: first + 1, commands };
@@ -83,9 +80,7 @@ export const optionLength = (
   if (flags.includes(word) || /^-\d+$/.test(word)) return 1;
   if (word.startsWith('--') && valueOption(word, valued) === undefined) {
     const [name = ''] = word.split('=');
-    return [...flags, ...(name === word ? [] : valued)].some((known) => known.startsWith(name))
-      ? 1
-      : null;
+    return [...flags, ...valued].some((known) => known.startsWith(name)) ? 1 : null;
   }
   for (const letter of word.startsWith('--') ? '' : word.slice(1)) {
     if (flags.includes(`-${letter}=`)) return 1; // the rest is its value
@@ -115,12 +110,12 @@ const skipOptions = (
       const length = optionLength(word, valued, flags);
       if (length === null) unknown ??= at;
       at += length ?? 1;
-    } else if (/^[A-Za-z_]\w*=/.test(word)) at++;
+    } else if (/^[^/=]+=/.test(word)) at++;
     else return { at, unknown };
   }
 };
 
-/** What is said of a wrapper with an option that is not known. */
+/** The meaning of a wrapper with an option that is not known. */
 const unknownOption = (words: Words, at: number): Meaning => ({
   unclear: `the option ${words[at]} of ${words[0]} is not known`,
   mayRun: at + 1,
@@ -140,9 +135,8 @@ export const wrapped = (
   const first = skipOptions(words, 1, valued, flags);
   let last = first;
   if (after !== undefined) {
-    const next = words[first.at];
     const starts = listWords(after);
-    if (next == null || !starts.includes(next)) {
+    if (!starts.includes(words[first.at] ?? '')) {
       const mayStart = words.slice(first.at).some((word) => starts.includes(word ?? ''));
       return first.unknown !== null && mayStart ? unknownOption(words, first.unknown) : {};
     }
@@ -154,7 +148,7 @@ export const wrapped = (
   if (at >= words.length && shell !== undefined && startsShell(words, shell))
     return { unclear: `the shell of ${words[0]} runs what it reads from its input` };
   // with a value it may be the command itself: `npx --call='npm test'`
-  const isHarmless = odd === words.length - 1 && words[odd]?.includes('=') === false;
+  const isHarmless = odd === words.length - 1 && !(words[odd] ?? '').includes('=');
   return {
     ...(odd === null || isHarmless ? {} : unknownOption(words, odd)),
     ...(at < words.length ? { commands: [words.slice(at)], runs: at } : {}),

@@ -23,7 +23,7 @@ import {
 } from './meanings.js';
 import { anyWord, type Meaning, type Rows, type Words } from './program.js';
 
-/** Whether a shell that is given this file reads its input, or that of another program. */
+/** Whether a shell that runs this file reads its input, or that of another program. */
 const isDevice = (file: string): boolean =>
   /^\/(dev|proc)\//.test(absolutePath(file, '/workspace'));
 
@@ -40,20 +40,25 @@ const shell = (words: Words): Meaning => {
     if (!/^[-+]/.test(word) || word === '-' || word === '--') break;
     if (/^-[euxlv]*o$/.test(word)) {
       if (!/^(pipefail|errexit|nounset|xtrace)$/.test(words[++at] ?? ''))
-        return { unclear: `${name} is given options that change how it reads` };
+        return { unclear: `${name} has options that change how it reads` };
     } else if (/^-[euxlv]*c[euxl]*$/.test(word)) {
       const text = words[at + 1];
       if (text == null) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
-      if (/^[-+]/.test(text)) return { unclear: `${name} is given options before its text` };
-      if (!/^(bash|sh|dash)$/.test(name))
+      if (/^[-+]/.test(text)) return { unclear: `${name} has options before its text` };
+      if (!listWords('bash sh dash').includes(name))
         return { unclear: `${name} reads its text differently from bash` };
       const login =
         isLogin || word.includes('l') ? { indirect: `${name} reads start files first` } : {};
-      return { texts: [text], runs: at + 1, isPosix: /^(sh|dash)$/.test(name), ...login };
-    } else if (/^(--version|--help)$/.test(word)) return {};
+      return {
+        texts: [text],
+        runs: at + 1,
+        isPosix: listWords('sh dash').includes(name),
+        ...login,
+      };
+    } else if (word === '--version' || word === '--help') return {};
     else if (!/^(-[euxvl]+|--login|--norc|--noprofile|-n)$/.test(word))
-      return { unclear: `${name} is given options that change how it reads` };
-    else if (/^(-[euxv]*l|--login$)/.test(word)) isLogin = true;
+      return { unclear: `${name} has options that change how it reads` };
+    else isLogin ||= word.includes('l') && word !== '--noprofile';
   }
   const script = words[at] === '--' ? words[at + 1] : words[at];
   if (script == null || script === '-' || isDevice(script))
@@ -77,9 +82,8 @@ const source = (words: Words): Meaning => {
 
 const trap = (words: Words): Meaning => {
   const at = words[1] === '--' ? 2 : 1;
-  const text = words[at];
-  if (text === undefined || text === '' || text === '-' || text === '-p' || text === '-l')
-    return {};
+  const { [at]: text = '' } = words;
+  if (text === '' || text === '-' || text === '-p' || text === '-l') return {};
   if (text === null) return { unclear: `what trap runs is ${NOT_KNOWN}` };
   return words.length <= at + 1 ? {} : { texts: [text], runs: at };
 };
@@ -106,7 +110,7 @@ const set = (words: Words): Meaning => {
 const SAFE_SHELL_OPTIONS =
   /^(-[suqp]+|globstar|nullglob|dotglob|failglob|nocasematch|inherit_errexit|huponexit|checkwinsize|histappend)$/;
 const shopt = (words: Words): Meaning =>
-  words.slice(1).every((word) => word !== null && SAFE_SHELL_OPTIONS.test(word))
+  words.slice(1).every((word) => SAFE_SHELL_OPTIONS.test(word ?? ''))
     ? {}
     : { unclear: 'shopt changes how the shell reads' };
 
@@ -122,13 +126,13 @@ const unclearWithOption = (words: Words, letters: RegExp): Meaning =>
  * evaluated.
  */
 const variableNames = (words: Words): Meaning => {
-  const mayHoldSubscript = words
-    .slice(1)
-    .some((word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word));
-  const changesReading = words.slice(1).some((word) => word !== null && SHELL_VARIABLE.test(word));
+  const mayHoldSubscript = words.some(
+    (word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word),
+  );
+  const changesReading = words.some((word) => SHELL_VARIABLE.test(word ?? ''));
   return {
     ...(mayHoldSubscript || changesReading ? { evaluates: true as const } : {}),
-    ...(words.slice(1).includes(null)
+    ...(words.includes(null)
       ? { indirect: `${words[0]} sets a variable that is named at run time` }
       : {}),
   };
@@ -152,27 +156,26 @@ const watch = (words: Words): Meaning => {
   const flags = listWords(WATCH_FLAGS);
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
-    const length = word === '--' ? 1 : optionLength(word, valued, flags);
+    if (word === '--') return { ...asText(words, at + 1, 'watch'), isPosix: true };
+    const length = optionLength(word, valued, flags);
     if (length === null)
       return { unclear: `the option ${word} of watch is not known`, mayRun: at + 1 };
     at += length;
-    if (word === '--') break;
   }
   return { ...asText(words, at, 'watch'), isPosix: true };
 };
 
 /** Whether a word is a name, or the beginning of one. */
 const begins = (word: string | null | undefined, name: string): boolean =>
-  word != null && word.length > 1 && name.startsWith(word);
+  /\w/.test(word ?? '') && name.startsWith(word ?? '');
 
 /** `ip netns exec NAME COMMAND`; with `-all` there is no name. */
 const ip = (words: Words): Meaning => {
   const exec = words.findIndex(
     (word, index) =>
-      (word === 'e' || begins(word, 'exec')) &&
-      ['netns', 'vrf'].some((object) => begins(words[index - 1], object)),
+      begins(word, 'exec') && ['netns', 'vrf'].some((object) => begins(words[index - 1], object)),
   );
-  if (exec < 0) return {};
+  if (exec === -1) return {};
   const isForAll = words.slice(0, exec).some((word) => begins(word, '-all'));
   const at = exec + (isForAll ? 1 : 2);
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
@@ -186,11 +189,11 @@ const SHELL_NAME = /^(.*\/)?(ba|rba|da|z|k|mk|a|c|tc|fi|ya)?sh$/;
  */
 const commandBehind = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
-  const at = rest.findIndex((word) => word !== null && SHELL_NAME.test(word));
-  const texts = rest.filter((word): word is string => word !== null && /\S\s+\S/.test(word));
+  const at = rest.findIndex((word) => SHELL_NAME.test(word ?? ''));
+  const texts = rest.filter((word): word is string => /\s/.test((word ?? '').trim()));
   return {
     mayRun: from,
-    ...(at < 0 ? { texts } : { commands: [rest.slice(at)] }),
+    ...(at === -1 ? { texts } : { commands: [rest.slice(at)] }),
   };
 };
 
@@ -206,15 +209,13 @@ const tmux = (words: Words): Meaning => {
       ([short = '', rest]) => word?.startsWith(short) && `${short}${rest}`.startsWith(word),
     ),
   );
-  return at < 0 ? {} : { ...commandBehind(words, at + 1), runs: at + 1 };
+  return at === -1 ? {} : { ...commandBehind(words, at + 1), runs: at + 1 };
 };
 
 const CONTAINER_RUNS = /^(run|exec|create)$/;
 const container = (words: Words): Meaning => {
-  const at = words.findIndex(
-    (word, index) => index > 0 && word !== null && CONTAINER_RUNS.test(word),
-  );
-  if (at < 0) return {};
+  const at = words.findIndex((word) => CONTAINER_RUNS.test(word ?? ''));
+  if (at === -1) return {};
   // an argument with blanks reaches the program in the container as one word: it is no shell text
   const { texts: _, ...meaning } = commandBehind(words, at + 1);
   return meaning;
@@ -225,7 +226,7 @@ const nix = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
   if (name === 'nix-shell') {
     // neither has a short form
-    const texts = ['--run', '--command'].flatMap((option) => optionTexts(words, 1, option, option));
+    const texts = ['--run', '--command'].flatMap((option) => optionTexts(words, option, option));
     if (texts.length > 0) return { ...textsMeaning(texts, name), runs: words.length - 1 };
   }
   const at = words.findIndex((word) => word === '--command' || word === '-c') + 1;
@@ -254,7 +255,7 @@ const hyperfine = (words: Words): Meaning => {
   const valued = listWords(HYPERFINE_VALUED);
   const texts = listWords(HYPERFINE_TEXTS).flatMap((option) => {
     const [short = '', long = ''] = option.split('|');
-    return optionTexts(words, 1, short, long);
+    return optionTexts(words, short, long);
   });
   const operands = words.filter(
     (word, at) => at > 0 && !word?.startsWith('-') && !valued.includes(words[at - 1] ?? ''),
@@ -266,12 +267,12 @@ const hyperfine = (words: Words): Meaning => {
 const entr = (words: Words): Meaning => {
   let at = 1;
   while (words[at]?.startsWith('-')) at++;
-  const takesText = words.slice(1, at).some((word) => word?.includes('s'));
+  const takesText = words.slice(1, at).some((word) => (word ?? '').includes('s'));
   if (takesText) return { ...textsMeaning([words[at] ?? null], 'entr'), runs: at };
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
 };
 
-/** A program that runs what it reads, unless it only lists or is given a file. */
+/** A program that runs what it reads, unless it only lists or names a file. */
 const readsInput = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
   if (words.some((word) => word === '-l' || word === '-V')) return {};
@@ -281,7 +282,7 @@ const readsInput = (words: Words): Meaning => {
 };
 
 const expect = (words: Words): Meaning =>
-  words.slice(1).some((word) => word === null || /^-\w*[ci]/.test(word)) || words.length === 1
+  words.some((word) => word === null || /^-\w*[ci]/.test(word)) || words.length === 1
     ? { unclear: 'expect runs a script of another language' }
     : { indirect: 'expect runs a file' };
 
@@ -308,9 +309,9 @@ const xargs = (words: Words): Meaning => {
   for (let at = 1; at < runs; at += optionLength(words[at] ?? '', valued, flags) ?? 1) {
     const word = words[at] ?? '';
     takesNumber ||= /^(-[0oprtx]*[Lln]|--max-[al])/.test(word);
-    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)$/s.exec(word)?.[1];
+    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)/s.exec(word)?.[1];
     if (value === undefined) continue;
-    const text = value || (/[IJ]$/.test(word) ? words[at + 1] : '{}');
+    const text = value || (/[IJ]/.test(word) ? words[at + 1] : '{}');
     command = text == null ? command.map(() => null) : withPlaceholder(command, text);
     end = [];
   }
@@ -367,6 +368,38 @@ const setarch = (words: Words): Meaning =>
 const command = (words: Words): Meaning =>
   /^-[pvV]*[vV]/.test(words[1] ?? '') ? {} : wrapped(words, { flags: '-p' });
 
+const RUNUSER = {
+  valued: '-u -g -G -s -w --user --group --supp-group --shell --whitelist-environment',
+  flags: '-f -l -m -p -P -T --fast --login --preserve-environment --pty --no-pty',
+};
+
+/** `runuser -u USER COMMAND` runs words; without `-u` it is `su`. */
+const runuser = (words: Words): Meaning => {
+  const end = words.indexOf('--');
+  const options = end < 1 ? words : words.slice(0, end);
+  const meaning = passesText(words);
+  return meaning.texts === undefined && hasOption(options, /^(-[flmpPT]*u|--u)/)
+    ? wrapped(words, RUNUSER)
+    : meaning;
+};
+
+const MISE = {
+  after: 'exec x',
+  valued: '-C --cd -E --env -j --jobs',
+  flags: '-q -v -y --quiet --verbose --yes',
+  shell: 'always',
+};
+
+/** `mise exec TOOLS… -- COMMAND`; without a command it starts a shell. */
+const mise = (words: Words): Meaning => {
+  const meaning = wrapped(words, MISE);
+  if (meaning.runs === undefined) return meaning;
+  const at = words.indexOf('--') + 1;
+  return at === 0
+    ? { ...meaning, unclear: `the shell of mise runs what it reads from its input` }
+    : { ...meaning, commands: [words.slice(at)], runs: at };
+};
+
 /** `mapfile` and `readarray`. */
 const linesToVariables = (words: Words): Meaning =>
   hasOption(words, /^-\w*C/)
@@ -403,7 +436,8 @@ const SHELLS: Rows = {
   },
   test: { reads: 'always', runs: testsVariables },
   '[': { runs: testsVariables },
-  'su runuser script': { runs: passesText },
+  'su script': { runs: passesText },
+  runuser: { runs: runuser },
   'sg newgrp': {
     runs: ([name]) => ({ unclear: `${name} runs a text with the rights of a group` }),
   },
@@ -421,15 +455,13 @@ const WRAPPERS: Rows = {
     runs: {
       valued: '-T -P -D --sched-runtime --sched-period --sched-deadline',
       flags: `
-        -a -b -d -f -i -m -o -p -r -R -v --all-tasks --batch --deadline --fifo --idle --other --rr
-        --reset-on-fork --verbose`,
+        -a -b -d -f -i -m -o -p -r -R -v --all-tasks --batch --deadline --fifo --idle --max --other
+        --pid --rr --reset-on-fork --verbose`,
       before: 1,
     },
   },
   command: { runs: command },
-  'dbus-run-session': {
-    runs: { valued: '--config-file --dbus-daemon', flags: '--exit-with-session' },
-  },
+  'dbus-run-session': { runs: { valued: '--config-file --dbus-daemon' } },
   direnv: { runs: { after: 'exec', before: 1 } },
   doas: { runs: { valued: '-u -C -a', flags: '-L -n -s', shell: '-s' } },
   env: { runs: env, risky: anyWord },
@@ -443,7 +475,9 @@ const WRAPPERS: Rows = {
   },
   firejail: { runs: { flags: '--quiet --noprofile --private', shell: 'always' } },
   flock: { runs: flock },
-  ionice: { runs: { valued: '-c -n -p -P -u --class --classdata', flags: '-t --ignore' } },
+  ionice: {
+    runs: { valued: '-c -n -p -P -u --class --classdata --pid --pgid --uid', flags: '-t --ignore' },
+  },
   'linux32 linux64': { runs: { flags: ARCHITECTURE_FLAGS, shell: 'always' } },
   ltrace: {
     runs: {
@@ -451,17 +485,11 @@ const WRAPPERS: Rows = {
       flags: '-b -c -C -f -i -L -r -S -t -T',
     },
   },
-  mise: {
-    runs: {
-      after: 'exec x',
-      valued: '-C --cd -E --env -j --jobs',
-      flags: '-q -v -y --quiet --verbose --yes',
-    },
-  },
+  mise: { runs: mise },
   nice: { runs: { valued: '-n --adjustment' } },
   nsenter: {
     runs: {
-      valued: '-t --target -S --setuid -G --setgid',
+      valued: '-t --target -S --setuid -G --setgid -W --wdns',
       flags: `
         -a -m= -u= -i= -n= -p= -C= -U= -T= -r= -w= -F -Z --all --mount --uts --ipc --net --pid
         --cgroup --user --time --root --wd --preserve-credentials --no-fork --follow-context`,
@@ -578,7 +606,7 @@ const DOCKER = new Map([
 const RUNNERS: Rows = {
   parallel: { runs: () => ({ unclear: 'parallel makes commands from its input' }) },
   watch: { runs: watch },
-  // the dynamic linker starts the program that it is given
+  // the dynamic linker starts the program that its words name
   'ld.so': {
     alsoNamed: /^ld(-linux|-musl)?[\w.-]*\.so(\.\d+)*$/,
     runs: {
