@@ -32,7 +32,7 @@ import {
   type Usage,
   type UsageCoverage,
 } from '../machine/settings.js';
-import type { State } from '../machine/state.js';
+import type { SessionData, State } from '../machine/state.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { firstCharacters } from '../platform/text.js';
 import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
@@ -152,7 +152,7 @@ export class Compactions {
     const request = summaryRequest(action, state, model, this.#equipment, verdicts);
     const waiting = new AbortController();
     this.#waiting.set(compactionId, waiting);
-    const written = await this.#write(compactionId, settings, model, waiting.signal, request);
+    const written = await this.#write(compactionId, state.session, model, waiting.signal, request);
     this.#waiting.delete(compactionId);
     if (written === null) return;
     const { ending, reported } = written;
@@ -186,7 +186,7 @@ export class Compactions {
    */
   async #write(
     compactionId: string,
-    settings: Settings,
+    { settings, measured }: SessionData,
     model: Model,
     signal: AbortSignal,
     { messages, askBytes }: SummaryRequest,
@@ -199,8 +199,10 @@ export class Compactions {
       ...effortOption(settings),
       messages,
     };
-    // The rest of the request is in the provider's cache already.
-    const fresh = { freshBytes: askBytes + NOTE_BYTES * messages.length };
+    // The rest is in the last request that the model has counted; after a reply that was stopped
+    // the conversation holds more than that.
+    const countFresh = (bytes: number): number =>
+      Math.max(askBytes + NOTE_BYTES * messages.length, bytes - (measured?.bytes ?? 0));
     // The cost of the first request, once there is a second one.
     let spent: Usage | null = null;
     let isReported = false;
@@ -224,7 +226,7 @@ export class Compactions {
     for (const choice of [little, { toolChoice: 'none' as const, outputTokensMax: most }]) {
       const admission = { post, usageId: compactionId, settings, model, signal };
       // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
-      const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
+      const admitted = admitRequest(admission, { ...draft, ...choice }, countFresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
       if (request === null || signal.aborted) {
         if (request !== null || spent !== null) report(spent ?? noUsage, 'whole');

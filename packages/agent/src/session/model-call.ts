@@ -51,7 +51,7 @@ type Admission = {
 };
 
 /**
- * The request as it may be sent. `freshBytes`: how many bytes are not in the conversation.
+ * The request as it may be sent. `countFresh`: of its bytes, those that no model has counted.
  *
  * Under a limit in dollars the request is measured, and the machine reserves its worst case and
  * sets the length of the reply. null: it must not be sent, since it can't be paid or was aborted.
@@ -60,12 +60,14 @@ type Admission = {
 export const admitRequest = (
   { post, usageId, settings: { limits }, model: { id, facts }, signal }: Admission,
   request: ModelRequest,
-  fresh: { readonly freshBytes?: number } = {},
+  countFresh?: (bytes: number) => number,
 ): ModelRequest | Promise<ModelRequest | null> => {
   if (limits.usd === 'unlimited') return request;
   const { prices } = facts;
   const { outputTokensMax = facts.outputTokensMax } = request;
-  const measured = { model: id, ...measureRequest(request), outputTokensMax, prices, ...fresh };
+  const size = measureRequest(request);
+  const fresh = countFresh === undefined ? {} : { freshBytes: countFresh(size.bytes) };
+  const measured = { model: id, ...size, outputTokensMax, prices, ...fresh };
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(null);
     // The session may end before the event is applied.

@@ -367,6 +367,34 @@ for (const usd of ['unlimited', 10] as const)
     }
   });
 
+test('what no model has counted of a conversation counts for the summary, byte by byte', async () => {
+  const half: Answer = async function* (_request, signal) {
+    yield { type: 'text', text: 'half' };
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  };
+  const freshOf = async (second: Answer): Promise<number> => {
+    const on = await play({
+      settings: { limits: { ...defaultSettings.limits, usd: 100 } },
+      model: testModel(say('a'), second, say('c'), say('the summary')),
+    });
+    for (const text of ['one', 'x'.repeat(200_000), 'three']) {
+      await on.say(text);
+      await settle();
+      if ((await on.state()).name === 'CallingLlm')
+        await on.runtime.send(on.id, { type: 'CancelTurn' });
+      await on.rest();
+      if (second === half && text !== 'one') break;
+    }
+    await on.runtime.send(on.id, { type: 'CompactRequested' });
+    const { event } = await on.until(
+      ({ event: one }) => one.type === 'RequestMeasured' && one.usageId.startsWith('compaction'),
+    );
+    return (event.type === 'RequestMeasured' && event.freshBytes) || 0;
+  };
+  assert.ok((await freshOf(half)) > 200_000, 'the second request was not counted');
+  assert.ok((await freshOf(say('b'))) < 20_000, 'control');
+});
+
 test('a reply that breaks off makes the sum a lower bound, unless the model is free', async () => {
   const breaksOff: Answer = async function* () {
     yield { type: 'text', text: 'half' };
