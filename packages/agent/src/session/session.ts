@@ -438,7 +438,7 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   /** A user's change, with prices, and without the fields that only the runtime may set. */
   #userChange(input: SettingsChange): Posted {
-    const { stoppedAt: _stoppedAt, ...change } = input;
+    const { stoppedAt: _stoppedAt, prices: _prices, ...change } = input;
     const { tools: _tools, fallback: _fallback, primary: _primary, ...patch } = input.patch;
     return { ...change, ...this.#settingsChange(patch) };
   }
@@ -566,12 +566,12 @@ export class AgentSession extends JournaledSession<AgentTypes> implements Sessio
 
   /**
    * The journal and checkpoints for planning a rewind, once the last checkpoint is in the journal.
-   * Rejects while a turn runs.
+   * Rejects unless the session rests.
    */
   async #rewindSources() {
     if (this.current.name !== 'WaitingForUserInput' && this.current.name !== 'Ready') {
       const { CannotRewind } = await import('./rewind.js');
-      throw new CannotRewind('A turn is running: stop it first, then take it back.');
+      throw new CannotRewind(`Nothing was taken back: ${whyNotNow(this.current)}.`);
     }
     const { checkpoints } = this.#performers;
     await checkpoints.settle();

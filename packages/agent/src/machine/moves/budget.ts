@@ -7,8 +7,8 @@
  * worst case of a request is set aside before it is sent (request.ts).
  *
  * Everything that may cost something has an id: a request to the model, a compaction (it asks for a
- * summary), a phase of hooks, and a tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
- * called open, until its usage is counted or can't come any more.
+ * summary), a phase of hooks, and a tool call that asks models itself (a spending call). The id
+ * stands in `unaccounted`, and is called open, until its usage is counted or can't come any more.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
  * `go(state, ...actions)`, or `ignore(state, why)`. The entry of a state runs when it is entered;
@@ -342,7 +342,7 @@ export const noStreaks: SessionData['turn']['streaks'] = {
  *    sum of dollars is a lower bound from then on.
  * 3. None is known, but the request was refused or never sent, or the work has ended by itself: it
  *    costs nothing, and its id is closed.
- * 4. None is known otherwise: the id stays open, and its reservation set aside, until a late report.
+ * 4. None is known otherwise: the id stays open, and its reservation aside, until a late report.
  *
  * Without `coverage` the usage of a reply or of a phase is whole, that of a failure or of a late
  * report is a part.

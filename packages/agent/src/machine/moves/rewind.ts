@@ -161,7 +161,7 @@ export const ignoreRewound = <S extends State>(state: S): Stay<S> =>
 export const ignoreRewind = <S extends State>(state: S): Stay<S> => ignore(state, whyNotNow(state));
 
 /** Why the session can't go back now. */
-const whyNotNow = ({ name }: State): string => {
+export const whyNotNow = ({ name }: State): string => {
   switch (name) {
     case 'Ready':
       return 'the session has not been opened';
