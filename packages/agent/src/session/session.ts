@@ -14,6 +14,7 @@ import type { CallStatus } from '../machine/call.js';
 import type { Event, InputMode, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
 import type { Image } from '../machine/message.js';
+import { whyNotNow } from '../machine/moves/rewind.js';
 import type { PastFiles } from '../machine/seen-files.js';
 import type { Settings, UsageTotals } from '../machine/settings.js';
 import type { State } from '../machine/state.js';

@@ -352,9 +352,11 @@ test('after a new turn there is no way forward, and a running turn is not taken 
   await assert.rejects(session.redo(), /pawl rewind ID --at SEQ/);
   assert.equal(text(workspace, 'new.txt'), null);
   await session.send({ type: 'UserInput', text: 'third', mode: 'steer' });
-  await assert.rejects(session.rewind({ at: 0 }), /A turn is running/);
+  await assert.rejects(session.rewind({ at: 0 }), /a turn is running: stop it first/);
   await session.cancel();
   await session.idle();
+  await session.close();
+  await assert.rejects(session.rewind({ at: 0 }), /the session is over/);
 });
 
 test('only the conversation, or only the files', async (context) => {

@@ -477,8 +477,8 @@ const leavesVariables = (words: readonly Word[]): boolean => {
 
 /**
  * Whether a command may change values that are assigned later, or keep them from it: by a trap, an
- * attribute of a variable (`declare -l`, `readonly`), or a text that is evaluated and may do either.
- * It may stand behind `command`, `builtin` or `time`.
+ * attribute of a variable (`declare -l`, `readonly`), or an evaluated text, which may do either. It
+ * may stand behind `command`, `builtin` or `time`.
  */
 const setsUp = ({ words }: SimpleCommand): boolean => {
   const texts = words.map(({ text }) => text ?? '?');
