@@ -41,10 +41,10 @@ import { listWords, settingCommand, settingKey } from '../../policy/paths.js';
 const CODE = ['config', 'config.worktree', 'hooks', 'info/attributes', 'commondir'];
 /** The same for a worktree folder. */
 const WORKTREE_CODE = [...CODE, 'gitdir'];
-/** Folders above such files. A symlink in their place is looked at as a whole. */
+/** Folders above such files. A symlink in their place is a path of the list itself. */
 const ABOVE_CODE = ['info', 'modules', 'worktrees'];
 // The bounds of a walk through one git folder, which may be made to cost us time. A folder beyond
-// them counts as a whole.
+// them is a path of the list itself, so that all of it counts.
 /** Depth of folders below `modules`. */
 const MODULES_DEPTH_MAX = 8;
 /** Folders and links. */
@@ -67,7 +67,7 @@ const isGitOrWorktreeFolder = (folder: string): boolean =>
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
   let free = LOOKED_MAX;
-  /** The folders in a folder. Adds the links in it, or the folder as a whole if it has too many. */
+  /** The folders in a folder. Adds the links in it, or the folder itself if it has too many. */
   const foldersIn = (folder: string): readonly string[] => {
     const entries = listFolder(folder);
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
@@ -102,7 +102,7 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
 /** The git folder or worktree folder that a path like `hooks` or `info/attributes` belongs to. */
 export const folderAround = (place: string): string => {
   const parent = path.dirname(place);
-  // a worktree folder may be called `info`, too
+  // not by the parent's name alone: a worktree folder may be called `info`
   return place.endsWith('/info/attributes') ? path.dirname(parent) : parent;
 };
 
@@ -146,12 +146,12 @@ export const gitFoldersAt = (place: string): GitFolders | null => {
  * `top`, the worktree, in return.
  */
 const commonFolder = (worktreeFolder: string, top: string): string | null => {
-  const back = readPathFile(path.join(worktreeFolder, 'gitdir'));
+  const dotGit = readPathFile(path.join(worktreeFolder, 'gitdir'));
   const shared = readPathFile(path.join(worktreeFolder, 'commondir'));
   const common = realPath(path.resolve(worktreeFolder, shared));
-  if (back === '' || common === null) return null;
+  if (dotGit === '' || common === null) return null;
   if (path.dirname(worktreeFolder) !== path.join(common, 'worktrees')) return null;
-  return realPath(path.resolve(worktreeFolder, back)) === path.join(top, '.git') ? common : null;
+  return realPath(path.resolve(worktreeFolder, dotGit)) === path.join(top, '.git') ? common : null;
 };
 
 /** Whether the git folder of a submodule names the folder `top` as its worktree. */
@@ -219,9 +219,9 @@ export const findRepository = (workspace: string): FoundRepository => {
 };
 
 // ---- Files of the workspace that git's configuration names ----
-// Hooks, included files, programs. Git runs or obeys them, so a command may change them as little
-// as the configuration. Conditions of `includeIf` count as true. Files elsewhere are passed over:
-// no command can change them.
+// Git runs or obeys the hooks, included files and programs that its configuration names, so a
+// command may change them as little as the configuration. Conditions of `includeIf` count as true.
+// Files elsewhere are passed over: no command can change them.
 
 /** Keys that name a folder or file that git runs or obeys as a whole. */
 const NAMES_PLACE =
