@@ -14,7 +14,7 @@ import { stateFrom } from './carried-session.js';
 import { type Conversation, emptyConversation } from './conversation.js';
 import type { Event } from './event.js';
 import type { Message } from './message.js';
-import { estimateWarnings, noStreaks } from './moves/budget.js';
+import { noStreaks, usageWarnings } from './moves/budget.js';
 import { agentMachine } from './names.js';
 import { defaultSettings, nothingSpent, readLimits, type Settings } from './settings.js';
 import { messageShape } from './shapes.js';
@@ -72,9 +72,9 @@ export const agent: Machine<State, Event, Action> = {
 
 /** Usage counts in many cells of the table: what it needs to say is said here for all of them. */
 const withWarnings = (before: State, next: Step<State, Action>): Step<State, Action> => {
-  if (next.state.session.usage.estimated === before.session.usage.estimated) return next;
-  const warnings = estimateWarnings(before.session, next.state.session);
-  return { ...next, actions: [...next.actions, ...warnings] };
+  if (next.state.session.usage === before.session.usage) return next;
+  const warnings = usageWarnings(before.session, next.state.session);
+  return warnings.length === 0 ? next : { ...next, actions: [...next.actions, ...warnings] };
 };
 
 /** One step of the machine: the same state and event give the same result. */

@@ -23,8 +23,8 @@ import {
   settledUsage,
   spentText,
   stopBeforeCall,
-  surplusWarnings,
   toldUsage,
+  usageWarnings,
 } from '../../src/machine/moves/budget.js';
 import {
   getAllowance,
@@ -415,20 +415,22 @@ test('what was added to a sum is a lower bound if the sum has become one', () =>
 });
 
 test('a provider is told of that charges more than a request could cost, once', () => {
-  const warned = (costUsd: number | null, id = 'req-1') =>
-    surplusWarnings(spending(), id, { ...call, costUsd }).length;
-  assert.deepEqual([warned(0.51), warned(0.5), warned(null)], [1, 0, 0]);
-  assert.deepEqual([warned(9, 'req-2'), surplusWarnings(spending(), 'req-1', null).length], [0, 0]);
-  const unlimited = session(
-    { usd: 'unlimited' },
-    { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] },
-  );
-  assert.deepEqual(surplusWarnings(unlimited, 'req-1', { ...call, costUsd: 9 }), []);
-  const free = session({ usd: 1 }, { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] });
-  const [warning] = surplusWarnings(free, 'req-1', { ...call, costUsd: 0.02 });
+  const warned = (before: SessionData, costUsd: number | null, id = 'req-1') =>
+    usageWarnings(before, countUsage(before, id, { ...call, costUsd }));
+  const count = (costUsd: number | null, id?: string) => warned(spending(), costUsd, id).length;
+  assert.deepEqual([count(0.51), count(0.5), count(null), count(9, 'req-2')], [1, 0, 0, 0]);
+  const zero = { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] };
+  assert.deepEqual(warned(session({ usd: 'unlimited' }, zero), 9), []);
+  const [warning] = warned(session({ usd: 1 }, zero), 0.02);
   assert.match(JSON.stringify(warning), /charged \$0\.0200 for a request that counted as free/);
-  const closed = changeSession(spending(), { unaccounted: [] });
-  assert.deepEqual(surplusWarnings(closed, 'req-1', { ...call, costUsd: 9 }), []);
+  assert.deepEqual(warned(changeSession(spending(), { unaccounted: [] }), 9), []);
+  // whatever brings the usage
+  const phase = { ...spending(), unaccounted: ['hook-1'], reserved: [reservation('hook-1', 0.5)] };
+  const counted = countHookUsage(phase, {
+    ...hookCompleted,
+    ...{ hookId: 'hook-1', usage: { ...call, costUsd: 0.6 } },
+  });
+  assert.equal(usageWarnings(phase, counted).length, 1);
 });
 
 test('money is set aside also where no request was measured', () => {

@@ -465,27 +465,6 @@ const closeId = (
   });
 };
 
-/** Warns of a provider that charged more than the worst case of the request. */
-export const surplusWarnings = (
-  session: SessionData,
-  id: string,
-  usage: Usage | null,
-): readonly Action[] => {
-  const reservation = findReservation(session, id);
-  const usd = usage?.costUsd ?? 0;
-  if (reservation === undefined || usd <= reservation.usd) return [];
-  // without a limit nothing was set aside, so nothing was foreseen
-  if (reservation.usd === 0 && session.settings.limits.usd === 'unlimited') return [];
-  if (!session.unaccounted.includes(id)) return [];
-  const foreseen =
-    reservation.usd === 0
-      ? 'that counted as free: set the prices of its model'
-      : `that could cost ${formatNumber('usd', reservation.usd)} at most: its reply or its prices ` +
-        'are larger than it was told';
-  const text = `the provider charged ${formatNumber('usd', usd)} for a request ${foreseen}`;
-  return [{ type: 'DisplayWarning', kind: 'usage', text }];
-};
-
 /** Counts a completed hook phase. A failed phase leaves its id open. */
 export const countHookUsage = (
   session: SessionData,
@@ -591,19 +570,42 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
   const session = countEvent(state.session, event);
   const { fault } = event;
-  const warnings = [
-    ...(fault === undefined
-      ? []
-      : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const]),
-    ...surplusWarnings(state.session, event.usageId, event.usage),
-  ];
+  const warnings =
+    fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
   if (session !== state.session) return go(withSession(state, session), ...warnings);
   if (fault !== undefined) return go(state, ...warnings);
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };
 
+/** In dollars: sums are not exact. */
+const ROUNDING = 1e-9;
+
+/** Warns of a provider that charged more than was set aside for what is paid now. */
+const surplusWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
+  const { reserved = [], settings } = before;
+  const paid = reserved.filter(({ id }) => findReservation(after, id) === undefined);
+  const most = paid.reduce((sum, one) => sum + one.usd, 0);
+  const usd = after.usage.costUsd - before.usage.costUsd;
+  if (paid.length === 0 || usd <= most + ROUNDING) return [];
+  // without a limit nothing was set aside, so nothing was foreseen
+  if (most === 0 && settings.limits.usd === 'unlimited') return [];
+  const foreseen =
+    most === 0
+      ? 'that counted as free: set the prices of its model'
+      : `that could cost ${formatNumber('usd', most)} at most: its reply or its prices are larger ` +
+        'than it was told';
+  const text = `the provider charged ${formatNumber('usd', usd)} for a request ${foreseen}`;
+  return [{ type: 'DisplayWarning', kind: 'usage', text }];
+};
+
+/** What is to be said of usage that has been counted. */
+export const usageWarnings = (before: SessionData, after: SessionData): readonly Action[] => [
+  ...surplusWarnings(before, after),
+  ...estimateWarnings(before, after),
+];
+
 /** Says once of each model that its server reports no usage, when the first estimate counts. */
-export const estimateWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
+const estimateWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
   const { estimated: known = [] } = before.usage;
   const { estimated = known } = after.usage;
   return estimated

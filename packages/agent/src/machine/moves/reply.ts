@@ -29,7 +29,7 @@ import {
   type SessionUpdate,
 } from '../state.js';
 import { cancelledResult, refusedResult } from './batch-calls.js';
-import { countUsage, surplusWarnings } from './budget.js';
+import { countUsage } from './budget.js';
 import { showHooks, showObjections } from './hooks.js';
 import { appendReply, appendResults, retractPartial } from './request.js';
 import { isStopping, isStoppingAtLimit } from './stop.js';
@@ -140,7 +140,6 @@ export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingL
       session: countReply(state, event),
       reply: pendingReply(state, event),
     },
-    ...surplusWarnings(state.session, event.requestId, event.usage),
     ...(event.effort === undefined ? [] : [EFFORT_REFUSED]),
   );
 
