@@ -136,7 +136,11 @@ const RUNNERS = `
   +4: docker --context sh run i x | @2 +2: tmux new ·a | @1 +1 sh -c x: screen sh -c x |
   ? +1: hyperfine -NS ash ls; hyperfine --shell=shx ls | sh @2 'ls': hyperfine -Snone ls;
   hyperfine -- ls | @1 ls x: entr ls x | ? +2: mise --odd v exec -- rm; direnv --odd v exec d rm |
-  nothing: mise -C exec --odd run; direnv --odd allow`;
+  nothing: mise -C exec --odd run; direnv --odd allow | @2 bash -c x: watch -x bash -c x |
+  @4 bash -c x: watch -n 1 --exec bash -c x | @4 rm x: ip --all netns exec rm x |
+  @2 'ls': tmux -c ls | file: tmux source-file f; tmux so f | ?: tmux display #(ls);
+  nix -L develop; nix --offline shell x; expect -; expect -d; expect /dev/stdin; at -f /dev/stdin;
+  at -f | ? @2 node@20 --: mise exec node@20 --`;
 
 const INPUTS = `
   @1 echo $: xargs; xargs -0 | @1 rm x $: xargs rm x | @2 rm $ y: xargs -I{} rm {}/x y |

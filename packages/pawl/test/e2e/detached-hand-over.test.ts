@@ -133,7 +133,7 @@ test('after a request that Escape ended without usage, /detach leaves, and what 
   const id = idOf(context, place);
   await untilState(place, id, /runs: /);
   const again = openWindow(context, place, { words: ['attach', id] });
-  await again.sees(/the most that it can be, counts as\s+spent/);
+  await again.sees(/the\s+most\s+that\s+it\s+can\s+be,\s+counts\s+as\s+spent/);
   again.press('/quit\r');
   assert.equal(await again.ended, 0);
   expectCode(await runInProcess(place, ['stop', id]), 0);

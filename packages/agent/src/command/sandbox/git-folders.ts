@@ -510,8 +510,9 @@ export const askGit = (
 };
 
 /**
- * Reads the index of a git folder: gitlinks at once, tracked paths when first asked. It is kept
- * until the index changes; a failure is not. `findGit`: null where there is no git.
+ * Reads the index of a git folder or worktree folder: gitlinks at once, tracked paths when first
+ * asked. The result is kept until the index changes; a failure is not. `findGit`: null where there
+ * is no git.
  */
 export const createIndexReader = (findGit: () => ProgramPath | null) => {
   const cache = new Map<string, { readonly stamp: string; readonly contents: IndexContents }>();
@@ -529,7 +530,8 @@ export const createIndexReader = (findGit: () => ProgramPath | null) => {
     const cached = cache.get(file);
     if (cached?.stamp === stamp) return cached.contents;
     const bytes = readBytes(file, INDEX_MAX);
-    const mayHoldLinks = [GITLINK_MODE, SPLIT_MARK].some((one) => bytes?.includes(one));
+    if (bytes === null) return EMPTY; // it changes now
+    const mayHoldLinks = [GITLINK_MODE, SPLIT_MARK].some((one) => bytes.includes(one));
     const listed = mayHoldLinks ? list(gitFolder, '-s') : '';
     const gitlinks = [...(listed ?? '').matchAll(/(?<=^|\0)160000 [^\t]*\t([^\0]+)/g)];
     let tracked: ReadonlySet<string> | null = null;

@@ -309,7 +309,7 @@ const hashCalls = (calls: readonly EndedCall[]): string =>
 const hashResults = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
 
-/** Counts one batch. A limit that is set within a turn counts from there. */
+/** Counts one batch, while one of the three limits is set. */
 export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
   const { repeats, errors, sameResults } = session.settings.limits;
   if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
@@ -338,11 +338,11 @@ export const noStreaks: SessionData['turn']['streaks'] = {
  * ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
  *
  * 1. All of it is known (`coverage: 'whole'`): it counts as it is.
- * 2. A part is known (`partial`): the worst case of the output is added. Without a reservation the
- *    sum of dollars is a lower bound from then on.
+ * 2. A part is known (`partial`): the worst case of the output is added. Where no money was set
+ *    aside, the sum of dollars is a lower bound from then on.
  * 3. None is known, but the request was refused or never sent, or the work has ended by itself: it
  *    costs nothing, and its id is closed.
- * 4. None is known otherwise: the id stays open, and its reservation aside, until a late report.
+ * 4. None is known otherwise: the id stays open, and its money set aside, until a late report.
  *
  * Without `coverage` the usage of a reply or of a phase is whole, that of a failure or of a late
  * report is a part.
@@ -518,7 +518,8 @@ export const toldUsage = (state: State): UsageTotals => {
 /**
  * The session in another process. The request `sentId` of the old one may have cost something,
  * although it is sent again under its id; so may its spending calls. Their ids are closed unless
- * they run again: no report can come any more.
+ * they run again: no report can come any more. What was set aside for them stays for `settleLost`
+ * (request.ts), which counts it as spent.
  */
 export const countAbandoned = (
   session: SessionData,
@@ -577,10 +578,10 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };
 
-/** In dollars: sums are not exact. */
+/** Dollars. Differences of sums below this are rounding errors. */
 const ROUNDING = 1e-9;
 
-/** Warns of a provider that charged more than was set aside for what is paid now. */
+/** Warns of a provider that charged more than was set aside for the usage that has come now. */
 const surplusWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
   const { reserved = [], settings } = before;
   const paid = reserved.filter(({ id }) => findReservation(after, id) === undefined);
@@ -598,7 +599,7 @@ const surplusWarnings = (before: SessionData, after: SessionData): readonly Acti
   return [{ type: 'DisplayWarning', kind: 'usage', text }];
 };
 
-/** What is to be said of usage that has been counted. */
+/** What is to be said of the usage that one event has counted. */
 export const usageWarnings = (before: SessionData, after: SessionData): readonly Action[] => [
   ...surplusWarnings(before, after),
   ...estimateWarnings(before, after),
@@ -618,7 +619,7 @@ export const silentText = (model: string): string =>
   'length of its requests and replies, and under a limit in dollars each request counts as the ' +
   'most that it can cost';
 
-// ---- The time limit of a turn: a timer as long as the turn (rules.md#time-limit) ----
+// ---- The time limit of a turn: a timer that lives as long as the turn (rules.md#time-limit) ----
 
 const cancelClock = (session: SessionData): readonly Action[] =>
   session.turn.timeLimit === null

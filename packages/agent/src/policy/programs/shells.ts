@@ -162,21 +162,24 @@ const watch = (words: Words): Meaning => {
       return { unclear: `the option ${word} of watch is not known`, mayRun: at + 1 };
     at += length;
   }
-  return { ...asText(words, at, 'watch'), isPosix: true };
+  // with `-x` the words stay a command
+  return hasOption(words.slice(0, at), /^(-\w*x|--exec$)/)
+    ? { commands: [words.slice(at)], runs: at }
+    : { ...asText(words, at, 'watch'), isPosix: true };
 };
 
 /** Whether a word is a name, or the beginning of one. */
 const begins = (word: string | null | undefined, name: string): boolean =>
   /\w/.test(word ?? '') && name.startsWith(word ?? '');
 
-/** `ip netns exec NAME COMMAND`; with `-all` there is no name. */
+/** `ip netns exec NAME COMMAND`; with `-all`, also written `--all`, there is no name. */
 const ip = (words: Words): Meaning => {
   const exec = words.findIndex(
     (word, index) =>
       begins(word, 'exec') && ['netns', 'vrf'].some((object) => begins(words[index - 1], object)),
   );
   if (exec === -1) return {};
-  const isForAll = words.slice(0, exec).some((word) => begins(word, '-all'));
+  const isForAll = words.slice(0, exec).some((word) => begins(word?.replace(/^--/, '-'), '-all'));
   const at = exec + (isForAll ? 1 : 2);
   return at < words.length ? { commands: [words.slice(at)], runs: at } : {};
 };
@@ -184,8 +187,8 @@ const ip = (words: Words): Meaning => {
 const SHELL_NAME = /^(.*\/)?(ba|rba|da|z|k|mk|a|c|tc|fi|ya)?sh$/;
 
 /**
- * A command somewhere behind `from`, after options of the runner. A shell there runs its text; a
- * word with blanks in it counts as a shell text, too.
+ * A command somewhere behind `from`, after options of the runner. It begins at a shell that stands
+ * there; without one each word with blanks in it counts as a shell text.
  */
 const commandBehind = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
@@ -209,7 +212,11 @@ const tmux = (words: Words): Meaning => {
       ([short = '', rest]) => word?.startsWith(short) && `${short}${rest}`.startsWith(word),
     ),
   );
-  return at === -1 ? {} : { ...commandBehind(words, at + 1), runs: at + 1 };
+  if (words.some((word) => word?.includes('#('))) return { unclear: 'tmux runs what #(…) holds' };
+  if (at !== -1) return { ...commandBehind(words, at + 1), runs: at + 1 };
+  if (words.some((word) => /^so/.test(word ?? ''))) return { indirect: 'tmux runs a file' };
+  const text = words.indexOf('-c') + 1; // without a command
+  return text === 0 ? {} : { ...textsMeaning([words[text] ?? null], 'tmux'), runs: text };
 };
 
 const CONTAINER_RUNS = /^(run|exec|create)$/;
@@ -231,7 +238,7 @@ const nix = (words: Words): Meaning => {
   }
   const at = words.findIndex((word) => word === '--command' || word === '-c') + 1;
   if (at > 0) return { commands: [words.slice(at)], runs: at };
-  return name === 'nix-shell' || words[1] === 'shell' || words[1] === 'develop'
+  return name === 'nix-shell' || words.includes('shell') || words.includes('develop')
     ? { unclear: `${name} runs what it reads from its input` }
     : {};
 };
@@ -276,13 +283,15 @@ const entr = (words: Words): Meaning => {
 const readsInput = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
   if (words.some((word) => word === '-l' || word === '-V')) return {};
-  return words.includes('-f')
+  const file = words.indexOf('-f') + 1;
+  return file > 0 && !isDevice(words[file] ?? '/dev/stdin')
     ? { indirect: `${name} runs a file` }
     : { unclear: `${name} runs what it reads from its input` };
 };
 
 const expect = (words: Words): Meaning =>
-  words.some((word) => word === null || /^-\w*[ci]/.test(word)) || words.length === 1
+  words.some((word) => word === null || /^-(\w*[ci]|$)/.test(word) || isDevice(word)) ||
+  words.slice(1).every((word) => word?.startsWith('-'))
     ? { unclear: 'expect runs a script of another language' }
     : { indirect: 'expect runs a file' };
 
@@ -395,7 +404,7 @@ const mise = (words: Words): Meaning => {
   const meaning = wrapped(words, MISE);
   if (meaning.runs === undefined) return meaning;
   const at = words.indexOf('--') + 1;
-  return at === 0
+  return at === 0 || at === words.length
     ? { ...meaning, unclear: `the shell of mise runs what it reads from its input` }
     : { ...meaning, commands: [words.slice(at)], runs: at };
 };
