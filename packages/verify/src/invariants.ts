@@ -362,7 +362,8 @@ const staleFaults = (
   const changed =
     differs(before, state, ['session']) ||
     differs(before.session, state.session, ['usage', 'unaccounted', 'reserved', 'measured']);
-  return changed || actions.length > 0
+  const others = actions.filter((action) => !('kind' in action && action.kind === 'usage'));
+  return changed || others.length > 0
     ? [...faults, brokenRule('stale-events', `a stale ${event.type} changed ${before.name}`)]
     : faults;
 };
@@ -395,14 +396,14 @@ export const usageIn = (
 const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
   const report = usageIn(event);
   const isDue = report !== null && before.session.unaccounted.includes(report.id);
-  const isBroken =
-    event.type === 'LlmFailed' ||
-    event.type === 'CompactionFailed' ||
-    (event.type === 'UsageReported' && event.coverage === undefined);
+  const usual = /^(LlmFailed|CompactionFailed|UsageReported)$/.test(event.type)
+    ? 'partial'
+    : 'whole';
+  const coverage = ('coverage' in event ? event.coverage : undefined) ?? usual;
   const settled =
     report === null || report.usage === null
       ? null
-      : settledUsage(before.session, report.id, report.usage, isBroken ? 'partial' : 'whole');
+      : settledUsage(before.session, report.id, report.usage, coverage);
   const unstarted = startingIds(before);
   const lost =
     event.type === 'Resumed'

@@ -72,7 +72,9 @@ export const agent: Machine<State, Event, Action> = {
 
 /** Usage counts in many cells of the table: what it needs to say is said here for all of them. */
 const withWarnings = (before: State, next: Step<State, Action>): Step<State, Action> => {
-  if (next.state.session.usage === before.session.usage) return next;
+  const { usage, reserved = [] } = before.session;
+  const isSame = next.state.session.usage.estimated === usage.estimated;
+  if (next.state.session.usage === usage || (isSame && reserved.length === 0)) return next;
   const warnings = usageWarnings(before.session, next.state.session);
   return warnings.length === 0 ? next : { ...next, actions: [...next.actions, ...warnings] };
 };

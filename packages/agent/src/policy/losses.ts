@@ -147,10 +147,11 @@ export const wipesWorkspace = (
   commands: readonly ParsedCommand[],
   workspace: string,
 ): string | null => {
-  const deletions = commands.filter(({ words }) => {
-    const deletes = findRow(words[0])?.deletes;
-    return deletes === 'always' || deletes?.(words) === true;
-  });
+  const deletions: ParsedCommand[] = [];
+  for (const command of commands) {
+    const deletes = findRow(command.words[0])?.deletes;
+    if (deletes === 'always' || deletes?.(command.words) === true) deletions.push(command);
+  }
   if (deletions.length === 0) return null;
   const { folders: known, isComplete } = commandFolders(commands, workspace);
   // a folder that is known only at run time may be the one around the workspace

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { testDeep } from '../../../../test/tier.js';
 import { until } from '../../../../test/until.js';
@@ -29,8 +29,11 @@ const waitFor = (name: string): string => `until [ -e ${name} ]; do sleep 0.1; d
 
 /** The running process that writes the output of this command, the first one being 1. */
 const writerOf = (place: Place, command: number): number =>
-  processesOf(place).find(({ line }) => line.endsWith(` of=${command}/out`))?.pid ??
-  assert.fail('none writes');
+  processesOf(place).find(
+    ({ pid, line }) =>
+      /^\S*dd /.test(line) &&
+      basename(dirname(readlinkSync(`/proc/${pid}/fd/1`))) === String(command),
+  )?.pid ?? assert.fail('none writes');
 
 const parentOf = (pid: number): number => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

@@ -147,13 +147,12 @@ const addReading = async (
   collected.setsUp ||= reading.commands.some(setsUp);
   // an inner text may run after the outer one has changed SHELL
   const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
-  const complete = (): readonly SimpleCommand[] =>
-    completeCommands(reading, text, environment, collected);
-  let commands = collected.functions.size === 0 ? complete() : null;
+  let commands =
+    collected.functions.size === 0 ? completeCommands(reading, text, environment, collected) : null;
   if (!collected.setsUp && commands?.some(setsUp) === true) {
     // a value has shown it: `E=trap; $E …`
     collected.setsUp = true;
-    commands = complete();
+    commands = completeCommands(reading, text, environment, collected);
   }
   const { workspace } = collected;
   const read = commands ?? withFileNames(reading.commands, text, NO_VALUES, workspace);
@@ -594,7 +593,6 @@ const withFileNames = (
   values: ReadonlyMap<string, Value>,
   workspace: string | null,
 ): readonly SimpleCommand[] => {
-  if (!/[$`~]/.test(text)) return commands;
   const complete = (word: Word): Word => {
     const raw = text.slice(word.start, word.end);
     if (word.text !== null || word.pattern !== undefined || /['\\]/.test(raw)) return word;
@@ -677,6 +675,7 @@ const completeCommands = (
     values: new Map(Object.entries(environment)),
     conditional: new Set(),
   };
+  const hasValues = /[$`~]/.test(text);
   // names that commands apart have set, `$(A=1; $A)`: unknown there, unchanged in the shell
   const setApart = new Set<string>();
   return commands.map((command) => {
@@ -685,7 +684,9 @@ const completeCommands = (
     if (!isApart) setApart.clear();
     const values = setApart.size === 0 ? variables.values : new Map(variables.values);
     for (const name of setApart) values.delete(name);
-    const [named = command] = withFileNames([command], text, values, workspace);
+    const [named = command] = hasValues
+      ? withFileNames([command], text, values, workspace)
+      : [command];
     const completed = withConstantTexts(completeCommand(named, text, values), text);
     if (isApart && command.words.length === 0)
       for (const { name } of command.assignments) setApart.add(name);
