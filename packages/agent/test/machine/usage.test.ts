@@ -422,7 +422,7 @@ test('a provider is told of that charges more than a request could cost, once', 
   const zero = { unaccounted: ['req-1'], reserved: [reservation('req-1', 0)] };
   assert.deepEqual(warned(session({ usd: 'unlimited' }, zero), 9), []);
   const [warning] = warned(session({ usd: 1 }, zero), 0.02);
-  assert.match(JSON.stringify(warning), /charged \$0\.0200 for a request that counted as free/);
+  assert.match(JSON.stringify(warning), /charged \$0\.0200 for what counted as free/);
   assert.deepEqual(warned(changeSession(spending(), { unaccounted: [] }), 9), []);
   // whatever brings the usage
   const phase = { ...spending(), unaccounted: ['hook-1'], reserved: [reservation('hook-1', 0.5)] };

@@ -592,10 +592,10 @@ const surplusWarnings = (before: SessionData, after: SessionData): readonly Acti
   if (most === 0 && settings.limits.usd === 'unlimited') return [];
   const foreseen =
     most === 0
-      ? 'that counted as free: set the prices of its model'
-      : `that could cost ${formatNumber('usd', most)} at most: its reply or its prices are larger ` +
-        'than it was told';
-  const text = `the provider charged ${formatNumber('usd', usd)} for a request ${foreseen}`;
+      ? 'what counted as free: set the prices of its model'
+      : `what could cost ${formatNumber('usd', most)} at most: a reply or prices are larger than it ` +
+        'was told';
+  const text = `the provider charged ${formatNumber('usd', usd)} for ${foreseen}`;
   return [{ type: 'DisplayWarning', kind: 'usage', text }];
 };
 
