@@ -24,6 +24,7 @@ import {
   type SessionData,
   type State,
   type WaitReason,
+  withoutReservations,
 } from '@pawl/agent/machine/state';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 
@@ -404,11 +405,13 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
     report === null || report.usage === null
       ? null
       : settledUsage(before.session, report.id, report.usage, coverage);
-  const unstarted = startingIds(before);
-  const lost =
-    event.type === 'Resumed'
-      ? reservedUsd(before.session, unstarted) - reservedUsd(session, unstarted)
-      : 0;
+  // What was set aside for work of the ended process; new work may have other reservations.
+  const ended =
+    event.type === 'Resumed' ? withoutReservations(before.session, startingIds(before)) : [];
+  const lost = ended.reduce(
+    (sum, { id, usd }) => sum + usd - (findReservation(session, id)?.usd ?? 0),
+    0,
+  );
   const due = lost + (isDue ? (settled?.costUsd ?? 0) : 0);
   const dueTokens = isDue ? (report.usage?.inputTokens ?? 0) : 0;
   const counted = session.usage.costUsd - before.session.usage.costUsd;

@@ -66,7 +66,13 @@ import { newCallingLlm } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
 import { nothingSpent, type Usage, type UsageCoverage } from './settings.js';
 import { jsonObjectShape } from './shapes.js';
-import { changeSession, type SessionData, type State, timerFrom } from './state.js';
+import {
+  changeSession,
+  NOTHING_COUNTED,
+  type SessionData,
+  type State,
+  timerFrom,
+} from './state.js';
 
 /** The result of a call that was waiting when nobody knows why it never ran. */
 const MISSING = 'not run: the journal does not say why';
@@ -591,6 +597,7 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
     emptyReplies: 0,
     mayCompact: 'yes',
     notes: [],
+    measured: NOTHING_COUNTED,
     turn: {
       turnId: `turn-${idsFrom}`,
       rounds: 0,
@@ -602,6 +609,7 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
       timeLimit:
         isRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
       warned: [],
+      objections: 0,
     },
     counters: {
       request: idsFrom,

@@ -18,7 +18,13 @@ import { noStreaks, usageWarnings } from './moves/budget.js';
 import { agentMachine } from './names.js';
 import { defaultSettings, nothingSpent, readLimits, type Settings } from './settings.js';
 import { messageShape } from './shapes.js';
-import type { In, RestingState, SessionData, State } from './state.js';
+import {
+  type In,
+  NOTHING_COUNTED,
+  type RestingState,
+  type SessionData,
+  type State,
+} from './state.js';
 import { table } from './table.js';
 
 /** The machine of the table; `agent` below also takes over sessions of earlier machines. */
@@ -72,7 +78,7 @@ export const agent: Machine<State, Event, Action> = {
 
 /** Usage counts in many cells of the table: what it needs to say is said here for all of them. */
 const withWarnings = (before: State, next: Step<State, Action>): Step<State, Action> => {
-  const { usage, reserved = [] } = before.session;
+  const { usage, reserved } = before.session;
   const isSame = next.state.session.usage.estimated === usage.estimated;
   if (next.state.session.usage === usage || (isSame && reserved.length === 0)) return next;
   const warnings = usageWarnings(before.session, next.state.session);
@@ -116,9 +122,13 @@ const initialSession = (settings: Settings): SessionData => ({
     startedAt: 0,
     timeLimit: null,
     warned: [],
+    objections: 0,
   },
   counters: { request: 0, batch: 0, timer: 0, hook: 0, compaction: 0, input: 0, turn: 0 },
   epoch: 0,
+  reserved: [],
+  measured: NOTHING_COUNTED,
+  refusedPictures: [],
 });
 
 /**
@@ -128,7 +138,7 @@ const initialSession = (settings: Settings): SessionData => ({
  * limits or texts in states change. A test compares the table and the shapes with it, and golden
  * journals of this version must lead to their states. Journals without a version are of version 1.
  */
-export const MACHINE_VERSION = 4;
+export const MACHINE_VERSION = 5;
 
 /*
  * ---- States as plain JSON ----

@@ -53,9 +53,9 @@ type TurnProgress = {
   /** Limits that the user was already warned about. */
   readonly warned: readonly Dimension[];
   /**
-   * Turns in a row that began because a hook objected to the end of the one before; absent: none.
+   * Turns in a row that began because a hook objected to the end of the one before.
    */
-  readonly objections?: number;
+  readonly objections: number;
 };
 
 /** Dollars set aside for work whose usage has not come (rules.md#reserve-before-request). */
@@ -114,15 +114,15 @@ export type SessionData = {
     readonly turn: number;
   };
   readonly epoch: number;
-  /** Only under a limit in dollars; absent: nothing. */
-  readonly reserved?: readonly Reservation[];
+  /** Of $0 without a limit in dollars. */
+  readonly reserved: readonly Reservation[];
   /**
-   * The last request whose tokens the model counted, or NOTHING_COUNTED. Absent: no money was set
-   * aside so far. The name is one of stored states; RequestMeasured tells of the next request.
+   * The last request of this conversation whose tokens the model counted, or NOTHING_COUNTED.
+   * RequestMeasured tells of the next request.
    */
-  readonly measured?: CountedRequest;
-  /** Pictures that a provider has refused, by hash: no request shows them. Absent: none. */
-  readonly refusedPictures?: readonly string[];
+  readonly measured: CountedRequest;
+  /** Pictures that a provider has refused, by hash: no request shows them. */
+  readonly refusedPictures: readonly string[];
 };
 
 /** Why the machine waits for the user. */
@@ -423,53 +423,42 @@ const newOr = <T>(value: T | undefined, before: T): T => (value === undefined ? 
 /** The model has counted no request of this conversation: it is new, or was replaced. */
 export const NOTHING_COUNTED: CountedRequest = { model: '', bytes: 0, tokens: 0 };
 
-/**
- * The session with parts changed. `reserved` is absent while it is empty. `measured` is absent
- * until money is set aside: NOTHING_COUNTED leaves it so. `refusedPictures` is absent until there
- * are some.
- */
-export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
-  const plain: SessionData = {
-    conversation: newOr(parts.conversation, session.conversation),
-    queue: newOr(parts.queue, session.queue),
-    settings: newOr(parts.settings, session.settings),
-    grants: newOr(parts.grants, session.grants),
-    usage: newOr(parts.usage, session.usage),
-    unaccounted: newOr(parts.unaccounted, session.unaccounted),
-    contextTokens: newOr(parts.contextTokens, session.contextTokens),
-    slices: newOr(parts.slices, session.slices),
-    emptyReplies: newOr(parts.emptyReplies, session.emptyReplies),
-    mayCompact: newOr(parts.mayCompact, session.mayCompact),
-    notes: newOr(parts.notes, session.notes),
-    turn: newOr(parts.turn, session.turn),
-    counters: newOr(parts.counters, session.counters),
-    epoch: newOr(parts.epoch, session.epoch),
-  };
-  const { refusedPictures = session.refusedPictures } = parts;
-  const changed = refusedPictures === undefined ? plain : { ...plain, refusedPictures };
-  const { reserved = session.reserved ?? [] } = parts;
-  const staysAbsent = parts.measured === NOTHING_COUNTED && session.measured === undefined;
-  const measured = staysAbsent ? undefined : (parts.measured ?? session.measured);
-  if (reserved.length > 0) return { ...changed, reserved, measured: measured ?? NOTHING_COUNTED };
-  return measured === undefined ? changed : { ...changed, measured };
-};
+/** The session with parts changed. */
+export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => ({
+  conversation: newOr(parts.conversation, session.conversation),
+  queue: newOr(parts.queue, session.queue),
+  settings: newOr(parts.settings, session.settings),
+  grants: newOr(parts.grants, session.grants),
+  usage: newOr(parts.usage, session.usage),
+  unaccounted: newOr(parts.unaccounted, session.unaccounted),
+  contextTokens: newOr(parts.contextTokens, session.contextTokens),
+  slices: newOr(parts.slices, session.slices),
+  emptyReplies: newOr(parts.emptyReplies, session.emptyReplies),
+  mayCompact: newOr(parts.mayCompact, session.mayCompact),
+  notes: newOr(parts.notes, session.notes),
+  turn: newOr(parts.turn, session.turn),
+  counters: newOr(parts.counters, session.counters),
+  epoch: newOr(parts.epoch, session.epoch),
+  reserved: newOr(parts.reserved, session.reserved),
+  measured: newOr(parts.measured, session.measured),
+  refusedPictures: newOr(parts.refusedPictures, session.refusedPictures),
+});
 
 /** The session with parts of its turn changed. */
 export const changeTurn = (session: SessionData, parts: Partial<TurnProgress>): SessionData => {
   const { turn } = session;
-  const changed = {
-    turnId: newOr(parts.turnId, turn.turnId),
-    rounds: newOr(parts.rounds, turn.rounds),
-    truncations: newOr(parts.truncations, turn.truncations),
-    streaks: newOr(parts.streaks, turn.streaks),
-    finishing: newOr(parts.finishing, turn.finishing),
-    startedAt: newOr(parts.startedAt, turn.startedAt),
-    timeLimit: newOr(parts.timeLimit, turn.timeLimit),
-    warned: newOr(parts.warned, turn.warned),
-  };
-  const { objections = turn.objections } = parts;
   return changeSession(session, {
-    turn: objections === undefined ? changed : { ...changed, objections },
+    turn: {
+      turnId: newOr(parts.turnId, turn.turnId),
+      rounds: newOr(parts.rounds, turn.rounds),
+      truncations: newOr(parts.truncations, turn.truncations),
+      streaks: newOr(parts.streaks, turn.streaks),
+      finishing: newOr(parts.finishing, turn.finishing),
+      startedAt: newOr(parts.startedAt, turn.startedAt),
+      timeLimit: newOr(parts.timeLimit, turn.timeLimit),
+      warned: newOr(parts.warned, turn.warned),
+      objections: newOr(parts.objections, turn.objections),
+    },
   });
 };
 
@@ -530,13 +519,11 @@ const idWords: Readonly<Record<keyof Counters, string>> = {
 export const reservedUsd = (session: SessionData, except: readonly string[] = []): number =>
   withoutReservations(session, except).reduce((sum, { usd }) => sum + usd, 0);
 
-export const findReservation = (
-  { reserved = [] }: SessionData,
-  id: string,
-): Reservation | undefined => reserved.find((one) => one.id === id);
+export const findReservation = ({ reserved }: SessionData, id: string): Reservation | undefined =>
+  reserved.find((one) => one.id === id);
 
 export const withoutReservations = (
-  { reserved = [] }: SessionData,
+  { reserved }: SessionData,
   ids: readonly string[],
 ): readonly Reservation[] => reserved.filter(({ id }) => !ids.includes(id));
 

@@ -202,7 +202,7 @@ export class Compactions {
     // The rest is in the last request that the model has counted; after a reply that was stopped
     // the conversation holds more than that.
     const countFresh = (bytes: number): number =>
-      Math.max(askBytes + NOTE_BYTES * messages.length, bytes - (measured?.bytes ?? 0));
+      Math.max(askBytes + NOTE_BYTES * messages.length, bytes - measured.bytes);
     // The cost of the first request, once there is a second one.
     let spent: Usage | null = null;
     let isReported = false;

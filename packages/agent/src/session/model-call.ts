@@ -170,7 +170,7 @@ export class ModelCalls {
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
       const messages = plain.some(hasImages)
-        ? await withImages(plain, model, this.#session.journal.blobs, session.refusedPictures ?? [])
+        ? await withImages(plain, model, this.#session.journal.blobs, session.refusedPictures)
         : plain;
       // Without the id an abort came meanwhile.
       if (!this.#preparing.delete(requestId)) return;

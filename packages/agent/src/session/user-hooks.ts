@@ -273,7 +273,7 @@ const requestFacts = (state: State, requestId: string): JsonObject => {
 };
 
 /** `objections`: how many turns in a row began because a hook objected to the end of the last. */
-const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): JsonObject => ({
+const turnEndFacts = ({ turn: { objections } }: SessionData, text: string): JsonObject => ({
   last_assistant_message: text,
   stop_hook_active: objections > 0,
   objections,

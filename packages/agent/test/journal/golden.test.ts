@@ -58,6 +58,13 @@ const FROZEN: Readonly<Record<string, string>> = {
   'machine-4-hooks': '421f3758024352192c32b0000353db0d24b072b0844a698a64f8094f7aeee12c',
   'machine-4-mcp': 'a4aaff7f64ab2c1ac38904d8d6808b4a4901b99151614269edcc95fa1fee98b3',
   'machine-4-files-in-git': '3c29fecb13ef951115fc5a48243cf9a7ad741cabcdda5df5f91ce8410e5a3350',
+  'machine-5': '46c0f9a5013f418004b27096b5ec7a8249355f44c1dfc0d1702c3d7be5a3f502',
+  'machine-5-fork': 'd5542530cb24e8144eb0b45b88ddb736b72abc19283317535a4cda6d095b0d8e',
+  'machine-5-crash-in-call': '5a3efe5639efbc904fa08664dabb26c304a71fecc1d2edecc70e252e27e9b683',
+  'machine-5-crash-in-reply': 'ac8185faa0a0425b8380c5510743c7bbd8444ed218a7e9556b7d2cfad6cd03c7',
+  'machine-5-hooks': '20c726d553f2722cd17eb23d1143dba9705c0e3d2c91dd7b800383b7f86a9b55',
+  'machine-5-mcp': '555a5222fc0cbdadc2045a79889031372b6d939deb26ca7f3cc64216d73428d8',
+  'machine-5-files-in-git': '872b305842f4ac688107994578b1af4e6a463ed6278956d562707e873bb0221d',
 };
 
 test('golden journals are neither changed nor removed', () => {

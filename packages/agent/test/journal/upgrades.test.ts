@@ -35,8 +35,8 @@ const present: Pick<Pawl, 'openSession' | 'fileJournals'> = { openSession, fileJ
 const fieldAdded: readonly Edit[] = [
   {
     file: 'agent/src/machine/machine.ts',
-    from: '  epoch: 0,\n});',
-    to: '  epoch: 0,\n  planted: 0,\n});',
+    from: '  epoch: 0,\n  reserved',
+    to: '  epoch: 0,\n  planted: 0,\n  reserved',
   },
   {
     file: 'agent/src/machine/state.ts',

@@ -131,6 +131,19 @@ test('without any limit nothing is counted', () => {
   assert.deepEqual(counted(none, [found], [found]), none);
 });
 
+test('a limit that is lifted and set again counts from there', () => {
+  const limitedBy = (own: SessionData, limits: SettingsPatch['limits']): SessionData => ({
+    ...own,
+    settings: session({}, limits === undefined ? {} : { limits }).settings,
+  });
+  const once = countStreaks(session({}, { limits: ALL }), [ended(found)]);
+  const lifted = countStreaks(limitedBy(once, { repeats: 0, errors: 0, sameResults: 0 }), [
+    ended(found),
+  ]);
+  const again = countStreaks(limitedBy(lifted, ALL), [ended(found)]);
+  assert.equal(again.turn.streaks.repeats, 1);
+});
+
 test('a text is kept as its length and 32 bits, however long it is', () => {
   const own = countStreaks(session({}, { limits: ALL }), [ended({ text: 'x'.repeat(100_000) })]);
   assert.match(own.turn.streaks.results, /^\d+\.[0-9a-f]{1,8}$/);

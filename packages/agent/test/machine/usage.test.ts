@@ -51,7 +51,6 @@ import {
   isIgnored,
   knownCostUsd,
   measuredId,
-  NOTHING_COUNTED,
   type RestingState,
   reservedUsd,
   type SessionData,
@@ -252,6 +251,18 @@ test('the size of a request is known from a whole usage with a price alone', () 
   assert.equal(countUsage(one, 'req-1', { ...call, costUsd: null }).measured, measured);
 });
 
+test('what comes late says nothing of the size of the next request', () => {
+  const sent = { model: 'test/model', bytes: 12_000 };
+  const reserved = [{ ...reservation('req-1', 0.5), sent }];
+  const before = session({ usd: 2 }, { unaccounted: ['req-1'], reserved, measured });
+  const late = { type: 'UsageReported', at: g.NOW, usageId: 'req-1', usage: call } as const;
+  const { session: own } = countReported(waiting(before), { ...late, coverage: 'whole' }).state;
+  assert.deepEqual([own.usage.costUsd, own.measured], [0.25, measured]);
+  const reply = { ...late, type: 'LlmFailed', requestId: 'req-1', coverage: 'whole' } as const;
+  const stale = countStale(waiting(before), reply as unknown as On<'LlmFailed'>).state.session;
+  assert.deepEqual([stale.usage.costUsd, stale.measured], [0.25, measured]);
+});
+
 /** A session in which `req-1` and the call `batch-1/1` are open, with what is set aside for them. */
 const spending = (limits: Partial<Limits> = {}): SessionData =>
   session(limits, {
@@ -399,10 +410,31 @@ test('a session that is opened again keeps what its last process may have cost',
   const atLeast = (state: RestingState): boolean =>
     agent.step(state, event).state.session.usage.atLeast ?? false;
   const work = { compactionId: 'compaction-1', length: 0, mode: { kind: 'mid' } } as const;
+  const hooks = (own: SessionData): In<'PostToolsHook'> => ({
+    ...{ name: 'PostToolsHook', session: own, phase: 'AutoCommitting', hookId: 'hook-1' },
+    ...{ mutated: [], tree: 'unknown' },
+  });
+  assert.ok(atLeast(hooks(open('hook-1'))), 'nobody knows whether it has asked a model');
+  const limited = session({ usd: 1 }, { unaccounted: ['hook-1'] });
+  assert.ok(!atLeast(hooks(limited)), 'it would have reserved');
   assert.ok(atLeast(llm(open('req-1'))));
   assert.ok(atLeast({ name: 'Compacting', session: open('compaction-1'), ...work }));
   assert.ok(!atLeast(waiting(open('req-1'))), 'told while its id is open');
   assert.ok(!atLeast(waiting(open())));
+});
+
+test('a phase of hooks that runs again in another process counts both times', () => {
+  const reserved = [reservation('hook-1', 0.5)];
+  const own = session({ usd: 2 }, { unaccounted: ['hook-1'], reserved });
+  const before: In<'PostToolsHook'> = {
+    ...{ name: 'PostToolsHook', session: own, phase: 'AutoCommitting', hookId: 'hook-1' },
+    ...{ mutated: [], tree: 'unknown' },
+  };
+  const again = agent.step(before, { type: 'Resumed', at: g.NOW, epoch: 9 }).state;
+  assert.deepEqual([again.session.usage.costUsd, again.session.unaccounted], [0.5, ['hook-1']]);
+  const held = reserve(again, { ...request, usageId: 'hook-1', prices: PRICES }).state;
+  const after = agent.step(held, { ...hookCompleted, hookId: 'hook-1', usage: call }).state;
+  assert.deepEqual([after.session.usage.costUsd, after.session.reserved], [0.75, []]);
 });
 
 test('what was added to a sum is a lower bound if the sum has become one', () => {
@@ -431,11 +463,6 @@ test('a provider is told of that charges more than a request could cost, once', 
     ...{ hookId: 'hook-1', usage: { ...call, costUsd: 0.6 } },
   });
   assert.equal(usageWarnings(phase, counted).length, 1);
-});
-
-test('money is set aside also where no request was measured', () => {
-  const reserved = [reservation('batch-1/1', 0.5)];
-  assert.deepEqual(changeSession(session({}), { reserved }).reserved, reserved);
 });
 
 test('a call that was stopped or lost, and did not say what it cost, keeps what was set aside', () => {
@@ -579,8 +606,14 @@ test('what is left of a limit in dollars is set aside for a call that spends', (
   assert.equal(reserveForCalls(before, []), before);
   const free = session({}, { measured });
   assert.equal(reserveForCalls(free, ['batch-1/1']), free);
-  const earlier = session({ usd: 2 });
-  assert.equal(reserveForCalls(earlier, ['batch-1/1']), earlier);
+});
+
+test('money is set aside for a call also if the first limit is set while the model answers', () => {
+  const walker = bring('C[u]');
+  walker.send({ type: 'ApproveBudget', at: g.NOW, dimension: 'usd', limit: 2 });
+  const { session: own } = walker.state();
+  const [held] = reserveForCalls(own, ['batch-1/1']).reserved;
+  assert.deepEqual([held?.id, held?.usd], ['batch-1/1', 2]);
 });
 
 test('a request that is not paid is not sent, costs nothing, and says what could be spent', () => {
@@ -632,13 +665,4 @@ test('a lost request that could cost nothing is settled without a word', () => {
 test('the cost of a session is known if each of its calls had a price', () => {
   const cost = (unpriced: number) => knownCostUsd({ ...totals, unpriced });
   assert.deepEqual([cost(0), cost(1)], [0.5, null]);
-});
-
-test('what was measured and set aside stays absent while there is nothing', () => {
-  const before = session({});
-  const asBefore = changeSession(before, { measured: NOTHING_COUNTED });
-  assert.deepEqual(Object.keys(asBefore), Object.keys(before));
-  const known = changeSession(before, { measured });
-  assert.equal(changeSession(known, { measured: NOTHING_COUNTED }).measured, NOTHING_COUNTED);
-  assert.ok(!('reserved' in changeSession(known, { reserved: [] })));
 });

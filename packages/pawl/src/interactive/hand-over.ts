@@ -88,7 +88,7 @@ export const handOver = async ({
     if (!isWanted || !work.isOver) return;
     // What a reply asks for has not begun when its step is seen.
     if (stepped?.event.type !== 'LlmCompleted' && !canHandOver(view.state)) return;
-    const { reserved = [] } = view.state.session;
+    const { reserved } = view.state.session;
     if (!isAtRest(view.state) || reserved.length === 0 || usage === 'lost') leave();
     else if (usage === 'comes') {
       usage = 'awaited';

@@ -414,7 +414,7 @@ const countedTwice = (
  */
 export const chargesKey = ({ state, charges }: ExplorationNode): string => {
   const { session } = state;
-  const { reserved = [], unaccounted } = session;
+  const { reserved, unaccounted } = session;
   const current = currentIds(state);
   const ids = new Set([...reserved, ...charges.open].map(({ id }) => id));
   const rows = [...ids].map((id) => {
@@ -426,7 +426,5 @@ export const chargesKey = ({ state, charges }: ExplorationNode): string => {
     const due = unaccounted.includes(id) ? '?' : '';
     return `${kind}${due}${held?.usd}/${held?.outputUsd}=${charge?.usd}/${charge?.inputUsd}`;
   });
-  // From the first measured request on, the machine sets money aside.
-  const isMeasured = session.measured === undefined ? '' : 'm';
-  return `|${isMeasured}${rows.sort().join()}`;
+  return `|${rows.sort().join()}`;
 };

@@ -222,7 +222,7 @@ const openKey = ({ conversation, settings }: SessionData): string => {
  * Whether the last message, and those before it, show pictures that were not refused, and whether
  * one was refused: all pictures are the same one here, so it is refused wherever it is shown next.
  */
-const pictureKey = ({ conversation, refusedPictures = [] }: SessionData): string => {
+const pictureKey = ({ conversation, refusedPictures }: SessionData): string => {
   const isShown = ({ parts }: Message): boolean =>
     parts.some(
       (part) =>

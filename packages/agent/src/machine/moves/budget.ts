@@ -309,10 +309,11 @@ const hashCalls = (calls: readonly EndedCall[]): string =>
 const hashResults = (calls: readonly EndedCall[]): string =>
   fingerprint(JSON.stringify(calls.map(({ outcome }) => outcome.text)));
 
-/** Counts one batch, while one of the three limits is set. */
+/** Counts one batch. While none of the three limits is set, nothing counts. */
 export const countStreaks = (session: SessionData, calls: readonly EndedCall[]): SessionData => {
   const { repeats, errors, sameResults } = session.settings.limits;
-  if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited')) return session;
+  if ([repeats, errors, sameResults].every((limit) => limit === 'unlimited'))
+    return changeTurn(session, { streaks: noStreaks });
   const before = session.turn.streaks;
   const [asked, answered] = [hashCalls(calls), hashResults(calls)];
   const streaks = {
@@ -498,10 +499,14 @@ export const countToolUsage = (
 const asLowerBound = (session: SessionData): SessionData =>
   changeSession(session, { usage: { ...session.usage, atLeast: true } });
 
+/** Whether an open id is that of a phase of hooks for which no money was ever set aside. */
+const isUnreservedHook = (session: SessionData, id: string): boolean =>
+  isHookId(id) && findReservation(session, id) === undefined;
+
 /**
  * The sums of a session as they are told: `atLeast` also while the usage of work that is over has
- * not come. A phase of hooks reserves before it asks a model (without a limit $0), and reports what
- * it asked: an open id without a reservation has cost nothing.
+ * not come. A failed phase of hooks first reports what it has asked a model for; only under a limit
+ * can a part of that be late, and it stays reserved.
  */
 export const toldUsage = (state: State): UsageTotals => {
   const { session } = state;
@@ -510,14 +515,14 @@ export const toldUsage = (state: State): UsageTotals => {
       ? state.calls.filter(isRunning).map(({ judged }) => spendingId(state.batchId, judged.callId))
       : [measuredId(state)];
   const isMissing = (id: string): boolean =>
-    !running.includes(id) && !(isHookId(id) && findReservation(session, id) === undefined);
+    !running.includes(id) && !isUnreservedHook(session, id);
   const { usage, unaccounted } = session;
   return unaccounted.some(isMissing) ? { ...usage, atLeast: true } : usage;
 };
 
 /**
- * The session in another process. The request `sentId` of the old one may have cost something,
- * although it is sent again under its id; so may its spending calls. Their ids are closed unless
+ * The session in another process. The work `sentId` of the old one (a request, a summary, a phase
+ * of hooks) may have cost something, although it is done again under its id; so may its spending calls. Their ids are closed unless
  * they run again: no report can come any more. What was set aside for them stays for `settleLost`
  * (request.ts), which counts it as spent.
  */
@@ -528,15 +533,26 @@ export const countAbandoned = (
 ): SessionData => {
   const { unaccounted } = session;
   const isAbandoned = (id: string): boolean => isSpendingId(id) && !running.includes(id);
+  // Under a limit a phase of hooks reserves before it asks a model.
+  const askedNone = (id: string): boolean =>
+    hasMoneyLimit(session) && isUnreservedHook(session, id);
   const mayHaveCost = unaccounted.some(
-    (id) => (id === sentId || isAbandoned(id)) && !hasWorstCase(session, id),
+    (id) => (id === sentId || isAbandoned(id)) && !askedNone(id) && !hasWorstCase(session, id),
   );
   const open = unaccounted.filter((id) => !isAbandoned(id));
   const closed = changeSession(session, { unaccounted: open });
   return mayHaveCost ? asLowerBound(closed) : closed;
 };
 
-/** Counts the usage in an event, if it has any. */
+/**
+ * Counts the usage in a late event, if it has any. It says nothing of the next request: the
+ * conversation may have been replaced meanwhile.
+ */
+const countLate = (before: SessionData, event: Event): SessionData => {
+  const counted = countEvent(before, event);
+  return counted === before ? before : changeSession(counted, { measured: before.measured });
+};
+
 const countEvent = (session: SessionData, event: Event): SessionData => {
   switch (event.type) {
     case 'LlmCompleted':
@@ -560,7 +576,7 @@ const countEvent = (session: SessionData, event: Event): SessionData => {
 
 /** A stale event changes nothing but usage, and is told as late (rules.md#stale-events). */
 export const countStale = <S extends State>(state: S, event: Event): Stay<S> => {
-  const session = countEvent(state.session, event);
+  const session = countLate(state.session, event);
   const why = `stale: ${event.type} answers nothing that is open`;
   return session === state.session
     ? ignore(state, why)
@@ -569,7 +585,7 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
 
 /** UsageReported: usage that came late, or a report that could not be counted. */
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
-  const session = countEvent(state.session, event);
+  const session = countLate(state.session, event);
   const { fault } = event;
   const warnings =
     fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
@@ -583,7 +599,7 @@ const ROUNDING = 1e-9;
 
 /** Warns of a provider that charged more than was set aside for the usage that has come now. */
 const surplusWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
-  const { reserved = [], settings } = before;
+  const { reserved, settings } = before;
   const paid = reserved.filter(({ id }) => findReservation(after, id) === undefined);
   const most = paid.reduce((sum, one) => sum + one.usd, 0);
   const usd = after.usage.costUsd - before.usage.costUsd;

@@ -324,7 +324,7 @@ const judgeEnd = (
     changeSession(session, { notes: [...session.notes, ...texts] });
   const shown = showObjections(hooks);
   if (!someHookObjects(hooks)) return { session: addNotes(hookNotes(hooks)), actions: shown };
-  const { objections = 0, finishing } = session.turn;
+  const { objections, finishing } = session.turn;
   if (finishing === 'no' && objections < OBJECTIONS_MAX) {
     const counted = changeTurn(addNotes(hookRemarks(hooks)), { objections: objections + 1 });
     return { session: counted, actions: shown, objected: 'yes' };

@@ -205,9 +205,9 @@ const inputTokensMax = (
   { model, bytes, images, freshBytes }: NextRequest,
 ): number => {
   const { measured: last } = session;
-  const growth = name === 'CallingLlm' ? bytes - (last?.bytes ?? 0) : -1;
+  const growth = name === 'CallingLlm' ? bytes - last.bytes : -1;
   const more = freshBytes ?? growth;
-  const continuesLast = more >= 0 && last?.model === model;
+  const continuesLast = more >= 0 && last.model === model;
   const tokens = continuesLast
     ? Math.max(last.tokens, last.bytes / BYTES_PER_TOKEN_MAX) + more
     : bytes;
@@ -357,26 +357,19 @@ export const getAllowance = (
   return { ...remaining, usd: { type: 'left', amount: reservation.usd } };
 };
 
-/**
- * Reserves the rest of the limit for a spending call, until its outcome reports its usage. Nothing
- * is reserved in a session that never measured a request: one of an earlier version, or one whose
- * first limit was set in the middle of a turn. `changeSession` adds `measured` as soon as something
- * is reserved.
- */
+/** Reserves the rest of the limit for a spending call, until its outcome reports its usage. */
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const remaining = remainingIn(session).usd;
   const [id] = ids; // at most one: under a limit, calls that spend run one at a time
-  const setsMoneyAside = session.measured !== undefined;
-  if (!setsMoneyAside || remaining.type === 'unlimited' || id === undefined) return session;
-  const { reserved = [] } = session;
+  if (remaining.type === 'unlimited' || id === undefined) return session;
   const usd = remaining.amount;
   const reservation = { id, usd, outputUsd: usd, outputTokens: 0, sent: null };
-  return changeSession(session, { reserved: [...reserved, reservation] });
+  return changeSession(session, { reserved: [...session.reserved, reservation] });
 };
 
 /**
  * Reservations of an ended process count as spent, since no usage of its requests can come any
- * more, and their ids are closed. `sentId`: the request that is sent again, whose id stays open.
+ * more, and their ids are closed. `sentId`: the work that is done again, whose id stays open.
  * `running`: work that goes on and will report.
  */
 export const settleLost = (
@@ -384,7 +377,7 @@ export const settleLost = (
   running: readonly string[],
   sentId: string | null = null,
 ): SessionUpdate => {
-  const { reserved = [] } = session;
+  const { reserved } = session;
   const lost = reserved.filter(({ id }) => !running.includes(id));
   const usd = lost.reduce((sum, one) => sum + one.usd, 0);
   if (lost.length === 0) return { session, actions: [] };

@@ -158,10 +158,7 @@ const picturesIn = (messages: readonly Message[]): readonly string[] =>
  * Pictures that the refusal can mean: the new ones of this request. Without new ones all pictures
  * in the conversation, since the model may have changed.
  */
-const suspectPictures = ({
-  conversation,
-  refusedPictures = [],
-}: SessionData): readonly string[] => {
+const suspectPictures = ({ conversation, refusedPictures }: SessionData): readonly string[] => {
   const shown = (messages: readonly Message[]): readonly string[] =>
     picturesIn(messages).filter((sha256) => !refusedPictures.includes(sha256));
   const fresh = shown(conversation.open === null ? [] : [conversation.open]);
@@ -178,7 +175,7 @@ export const pictureIsRefused = ({ session }: Calling, { error }: Failure): bool
 export const sendWithoutPictures = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
   const counted = countFailure(state.session, event);
   const suspects = suspectPictures(counted);
-  const refusedPictures = [...(counted.refusedPictures ?? []), ...suspects];
+  const refusedPictures = [...counted.refusedPictures, ...suspects];
   const session = changeSession(counted, { refusedPictures });
   const pictures = suspects.length === 1 ? 'the picture' : 'the pictures';
   const text = `${event.error.message}; sent again without ${pictures}, which no later request shows`;

@@ -125,8 +125,7 @@ export const keepInput = (
 /** The session in its new epoch, with what the old process left uncounted. */
 const enterEpoch = (state: RestingState, { epoch }: On<'Resumed'>): SessionUpdate => {
   const running = spendingIds(state);
-  const isSent = state.name === 'CallingLlm' || state.name === 'Compacting';
-  const sentId = isSent ? measuredId(state) : null;
+  const sentId = measuredId(state);
   const known = countAbandoned(state.session, sentId, running);
   // Reservations of the old process count as spent, since its cost can't be reported any more.
   const { session, actions } = settleLost(known, running, sentId);

@@ -199,7 +199,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     ),
     // A turn for an objection continues the count; input of the user resets it.
     // Stryker disable next-line ConditionalExpression: asked before
-    ...(state.next === 'sendAgain' && objections !== undefined ? { objections } : {}),
+    objections: state.next === 'sendAgain' ? objections : 0,
   };
   const rest = state.next === 'sendQueue' ? [] : numbered.queue;
   const clock = startClock(
