@@ -19,7 +19,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { quoteWord } from '../policy/approval-question.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
-import type { CommandFacts } from '../policy/shell/shell-facts.js';
+import type { CommandFacts } from '../policy/shell/command-facts.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
@@ -450,7 +450,10 @@ const lookUp = async (
   workspace: string,
   shell: Shell,
 ): Promise<CommandFacts> => {
-  const { commandFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
+  const [{ commandFacts }, { commandFinder }] = await Promise.all([
+    import('../policy/shell/command-facts.js'),
+    import('../policy/shell/shell-facts.js'),
+  ]);
   const { PATH = '', SHELL = null } = shell.environment;
   const find = commandFinder(PATH, workspace);
   return commandFacts(command, needs, workspace, { ...shell, find, userShell: SHELL });

@@ -6,7 +6,7 @@ import { isRemoteAddress } from '../../src/policy/programs/network.js';
 import type { Words } from '../../src/policy/programs/program.js';
 import { commandMeaning } from '../../src/policy/programs/program-table.js';
 import { repositoryAccess } from '../../src/policy/repository-access.js';
-import { expectedNeeds } from '../../src/policy/shell/expected-needs.js';
+import { expectedNeeds } from '../../src/policy/shell/command-facts.js';
 import { messageFault } from '../../src/policy/shell/message-substitutions.js';
 
 // What the manuals say of the options and subcommands of programs.

@@ -522,9 +522,9 @@ export const toldUsage = (state: State): UsageTotals => {
 
 /**
  * The session in another process. The work `sentId` of the old one (a request, a summary, a phase
- * of hooks) may have cost something, although it is done again under its id; so may its spending calls. Their ids are closed unless
- * they run again: no report can come any more. What was set aside for them stays for `settleLost`
- * (request.ts), which counts it as spent.
+ * of hooks) may have cost something, although it is done again under its id; so may its spending
+ * calls. Their ids are closed unless they run again: no report can come any more. What was set
+ * aside for them stays for `settleLost`, which counts it as spent.
  */
 export const countAbandoned = (
   session: SessionData,

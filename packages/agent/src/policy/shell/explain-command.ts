@@ -13,7 +13,8 @@ import {
 import type { CallFacts, JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import { markSensitivePaths, type UserPlaces } from '../paths.js';
 import type { CommandPlace } from '../presets.js';
-import { type CommandLookups, commandFacts, commandFinder } from './shell-facts.js';
+import { type CommandLookups, commandFacts } from './command-facts.js';
+import { commandFinder } from './shell-facts.js';
 
 export type Explained = PolicyDecision & {
   /**

@@ -13,34 +13,23 @@
  * and `rm a`.
  *
  * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
- * shell would start; the second reading, for plain texts; words whose value stands in the same
- * text; and `commandFacts`, which adds what the words do not say. The parts of a command that was
- * read (`SimpleCommand`) are explained in read-words.ts, what a program does with its words
- * (`Meaning`) in programs/program.ts.
+ * shell would start; and the second parser, for plain texts. Words whose value stands in the same
+ * text are completed in known-values.ts; command-facts.ts adds what the words do not say. The parts
+ * of a command that was read (`SimpleCommand`) are explained in read-words.ts, what a program does
+ * with its words (`Meaning`) in programs/program.ts.
  */
 
 import { constants } from 'node:fs';
 import path from 'node:path';
 import { followStatus, isWithin, mayAccess, realPath } from '../../platform/files.js';
-import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
-import { addEscapes } from '../patterns.js';
-import type { TreeMove } from '../programs/git-moves.js';
+import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import type { Meaning, Words } from '../programs/program.js';
 import { commandMeaning, findRow, isBuiltin } from '../programs/program-table.js';
 import { changesShell } from '../programs/shells.js';
-import { repositoryAccess, treeMoves } from '../repository-access.js';
-import { expectedNeeds } from './expected-needs.js';
 import { type CommandStarts, commandStarts } from './grammar.js';
+import { completeCommands } from './known-values.js';
 import { readCommands, type ShellReading } from './read-statements.js';
-import { changesFolder, type SimpleCommand, type Word } from './read-words.js';
-import {
-  type AskGit,
-  discardedFiles,
-  type FindDiscarded,
-  type FindLosses,
-  unrecoverableFiles,
-  withGitReadings,
-} from './unrecoverable-files.js';
+import { changesFolder, type SimpleCommand } from './read-words.js';
 
 type Reading = Extract<ShellReading, { kind: 'read' }>;
 
@@ -71,8 +60,8 @@ type Collected = {
   indirect: string | null;
   /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
-  /** Something before may change values that are assigned later, see `setsUp`. */
-  setsUp: boolean;
+  /** Something before may change values that are assigned later (`changesLaterValues`). */
+  changesValues: boolean;
   /** It holds the text of a substitution in quotes, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
 };
@@ -99,7 +88,7 @@ export const shellFacts = async (
     unclear: odd === null ? null : `it has ${odd}`,
     indirect: null,
     evaluates: false,
-    setsUp: false,
+    changesValues: false,
     quotesSubstitution: false,
   };
   await addText(text, collected, 0);
@@ -131,10 +120,7 @@ const addText = async (text: string, collected: Collected, depth: number): Promi
   await addReading(reading, text, collected, depth);
 };
 
-/**
- * Adds what our reading of a text has found. Words whose value stands in the text are completed
- * first, but not if it defines functions: a function can change any variable.
- */
+/** Adds what our reading of a text has found. */
 const addReading = async (
   reading: Reading,
   text: string,
@@ -144,20 +130,10 @@ const addReading = async (
   for (const name of reading.functions) collected.functions.add(name);
   collected.evaluates ||= reading.evaluates;
   collected.quotesSubstitution ||= reading.quotesSubstitution;
-  collected.setsUp ||= reading.commands.some(setsUp);
-  // an inner text may run after the outer one has changed SHELL
-  const environment = depth === 0 && collected.shell !== null ? { SHELL: collected.shell } : {};
-  let commands =
-    collected.functions.size === 0 ? completeCommands(reading, text, environment, collected) : null;
-  if (!collected.setsUp && commands?.some(setsUp) === true) {
-    // a value has shown it: `E=trap; $E …`
-    collected.setsUp = true;
-    commands = completeCommands(reading, text, environment, collected);
-  }
-  const { workspace } = collected;
-  const read = commands ?? withFileNames(reading.commands, text, NO_VALUES, workspace);
-  for (const [index, command] of read.entries()) {
-    const previous = commands?.[index - 1];
+  collected.changesValues ||= reading.commands.some(changesLaterValues);
+  const commands = withKnownValues(reading, text, collected, depth);
+  for (const [index, command] of commands.entries()) {
+    const previous = collected.functions.size === 0 ? commands[index - 1] : undefined;
     const undoes = previous !== undefined && deletesNewBranch(previous, command);
     const name = command.words[0]?.text ?? '';
     const isFiltering = !reading.hasCompound && isFilter(command, findRow(name)?.filters);
@@ -171,6 +147,37 @@ const addReading = async (
     if (folder !== undefined && !changesFolder(added))
       collected.commands.splice(from, added.length, ...added.map((one) => ({ folder, ...one })));
   }
+};
+
+/** The commands with the values of words that stand in the text (known-values.ts). */
+const withKnownValues = (
+  reading: Reading,
+  text: string,
+  collected: Collected,
+  depth: number,
+): readonly SimpleCommand[] => {
+  if (!/[$`~]/.test(text)) return reading.commands;
+  const { shell, workspace, functions } = collected;
+  // an inner text may run after the outer one has changed SHELL
+  const environment = depth === 0 && shell !== null ? { SHELL: shell } : {};
+  const beginning = { environment, workspace, hasFunctions: functions.size > 0 };
+  const { changesValues } = collected;
+  const commands = completeCommands(reading, text, { ...beginning, changesValues });
+  if (changesValues || !commands.some(changesLaterValues)) return commands;
+  // a value has shown it: `E=trap; $E …`
+  collected.changesValues = true;
+  return completeCommands(reading, text, { ...beginning, changesValues: true });
+};
+
+/**
+ * Whether a command may change values that are assigned later, or keep them from it: by a trap, an
+ * attribute of a variable (`declare -l`, `readonly`), or an evaluated text, which may do either. It
+ * may stand behind `command`, `builtin` or `time`.
+ */
+const changesLaterValues = ({ words }: SimpleCommand): boolean => {
+  const texts = words.map(({ text }) => text ?? '?');
+  const command = texts.join(' ').replace(/^((command|builtin|time|-[\w-]*) )*/, '');
+  return /^((trap|eval|readonly) |(declare|typeset|local) .*[-+?])/.test(command);
 };
 
 /**
@@ -429,317 +436,4 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
     if (at === text.length) return starts;
     if (take(OPERATOR) === null) return null;
   }
-};
-
-/*
- * ---- Words whose value stands in the same text ----
- *
- * Examples: `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`, `eval "$(echo ls)"`,
- * `"$(cat <<'EOF' …)"`, and `$SHELL`, whose value the shell gets from us.
- *
- * 1. Variables are replaced only in a command whose program is a variable.
- * 2. A value counts while nothing can have changed it: in a text without compound commands and
- *    arithmetic, after an assignment that surely ran, and until a builtin that can set variables.
- * 3. A value that the shell would treat further (patterns, backslashes) does not count.
- */
-
-/** The value of a variable: a text, or the elements of a list. */
-type Value = string | readonly string[];
-
-/** Characters that bash leaves alone after it has put a value in place, and blanks. */
-const UNCHANGED = /^[\w@%+=:,./ -]+$/;
-const UNCHANGED_WORD = /^[\w@%+=:,./-]+$/;
-
-/** Variables that bash sets by itself, or that change how it reads and searches. */
-const RESERVED_NAMES =
-  /^(?:BASH\w*|COMP_\w*|COPROC|DIRSTACK|ENV|EPOCH\w*|E?UID|EXECIGNORE|FUNC\w*|GLOB\w*|GROUPS|HIST\w*|IFS|LANG|LC_\w+|LINENO|MAPFILE|OLDPWD|OPT\w*|PATH|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|PWD|RANDOM|READLINE\w*|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|_.*)$/;
-
-/** An expansion that assigns: `${x:=value}`. */
-const ASSIGNS = /\$\{[^}]*=/;
-
-/** Builtins that set no variable but those of RESERVED_NAMES. */
-const SETS_NOTHING = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
-
-/** Whether a command leaves the values of all variables as they are. */
-const leavesVariables = (words: readonly Word[]): boolean => {
-  const texts = words.map(({ text }) => text);
-  const [name, option] = texts;
-  // `time` may run a builtin that sets variables
-  if (name == null || name === 'time') return false;
-  if (!isBuiltin(name) || SETS_NOTHING.has(name)) return true;
-  // `%n` sets the variable that is named for it
-  if (name === 'printf') return option != null && !/^-|%[^a-zA-Z%]*n/.test(option);
-  // `set` with options about which the table has nothing to say
-  const changesNothing = Object.keys(commandMeaning(texts)).length === 0;
-  return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
-};
-
-/**
- * Whether a command may change values that are assigned later, or keep them from it: by a trap, an
- * attribute of a variable (`declare -l`, `readonly`), or an evaluated text, which may do either. It
- * may stand behind `command`, `builtin` or `time`.
- */
-const setsUp = ({ words }: SimpleCommand): boolean => {
-  const texts = words.map(({ text }) => text ?? '?');
-  const command = texts.join(' ').replace(/^((command|builtin|time|-[\w-]*) )*/, '');
-  return /^((trap|eval|readonly) |(declare|typeset|local) .*[-+?])/.test(command);
-};
-
-/** Variables with a certain value at a place of the text. */
-type Variables = {
-  readonly values: Map<string, Value>;
-  /** Names whose assignment runs only if the list gets so far: `x && A=1; $A`. */
-  readonly conditional: Set<string>;
-};
-
-const forget = ({ values, conditional }: Variables, names: Iterable<string>): void => {
-  for (const name of names) {
-    values.delete(name);
-    conditional.delete(name);
-  }
-};
-
-/** Updates the variables after a command. `words`: its words with values in place of variables. */
-const remember = (variables: Variables, command: SimpleCommand, words: readonly Word[]): void => {
-  const { assignments, flow, reads, writes } = command;
-  const names = assignments.map(({ name }) => name);
-  // assignments before words count for that command alone; to be safe, these names are forgotten
-  const leavesOthers = words.length === 0 || leavesVariables(words);
-  forget(variables, leavesOthers ? names : [...variables.values.keys()]);
-  if (words.length > 0) return;
-  // with a redirection, which may fail, the assignment does not surely run
-  const hasNoRedirection = writes.length === 0 && reads === 'stdin';
-  if (!hasNoRedirection || (flow !== 'always' && flow !== 'and')) return;
-  for (const { name, value } of assignments) {
-    forget(variables, [name]); // `A=1 A=$x` assigns twice
-    if (value === null || value.length === 0 || RESERVED_NAMES.test(name)) continue;
-    variables.values.set(name, value);
-    if (flow === 'and') variables.conditional.add(name);
-  }
-};
-
-const REFERENCE =
-  /^(?:\$(\w+)|\$\{(\w+)\}|"\$(\w+)"|"\$\{(\w+)\}"|\$\{(\w+)\[@\]\}|"\$\{(\w+)\[@\]\}")$/;
-
-/** The words that an expansion becomes; null if they are certain only when it runs. */
-const expand = (raw: string, values: ReadonlyMap<string, Value>): readonly string[] | null => {
-  const match = REFERENCE.exec(raw);
-  const value = values.get(match?.slice(1).find((name) => name !== undefined) ?? '');
-  if (match === null || value === undefined) return null;
-  const isQuoted = raw.startsWith('"');
-  const isList = raw.includes('[@]');
-  if (typeof value !== 'string') {
-    // without quotes bash may divide an element into words
-    const isWhole = isQuoted || value.every((element) => UNCHANGED_WORD.test(element));
-    return isList && isWhole ? value : null;
-  }
-  if (isList) return null;
-  if (isQuoted) return [value];
-  const words = UNCHANGED.test(value) ? value.split(' ').filter((word) => word !== '') : [];
-  return words.length > 0 ? words : null;
-};
-
-/** The command with the values of its variables, if that determines its program. */
-const completeCommand = (
-  { words, ...command }: SimpleCommand,
-  text: string,
-  values: ReadonlyMap<string, Value>,
-): SimpleCommand => {
-  const [first] = words;
-  if (first === undefined || first.text !== null) return { words, ...command };
-  const completed = words.flatMap((word): readonly Word[] => {
-    const { start, end } = word;
-    const expanded = word.text === null ? expand(text.slice(start, end), values) : null;
-    return expanded?.map((value) => ({ text: value, start, end })) ?? [word];
-  });
-  return completed[0]?.text == null ? { words, ...command } : { words: completed, ...command };
-};
-
-const NO_VALUES: ReadonlyMap<string, Value> = new Map();
-
-/** The folder in which the command runs, at the beginning of a word in quotes, or without them. */
-const QUOTED_FOLDER = /^"(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`)(?=["/])/;
-const BARE_FOLDER = /^(?:\$PWD\b|\$\{PWD(?::\?[\w ]*)?\}|\$\(pwd\)|`pwd`)(?=\/|$)/;
-/** A value that bash leaves alone as a part of a name, also in braces: it has no comma. */
-const FILE_NAME = /^[\w@%+=:./-]+$/;
-/** PWD where it is no expansion, such as in an assignment. */
-const SETS_PWD = /(?<!\$\{?)\bPWD\b/;
-
-/** A word with `.` for the folder in which it runs: patterns are relative to that, too. */
-const withFolder = (raw: string, text: string, workspace: string | null): string => {
-  if (SETS_PWD.test(text)) return raw;
-  const named = raw.replace(QUOTED_FOLDER, '".').replace(/^~\+(?=\/|$)/, '.');
-  // without quotes bash divides a path with blanks
-  const isWhole = workspace !== null && FILE_NAME.test(workspace) && !/\b(cd|pushd)\b/.test(text);
-  return isWhole ? named.replace(BARE_FOLDER, '.') : named;
-};
-
-const withValues = (raw: string, values: ReadonlyMap<string, Value>): string =>
-  raw.replace(
-    /\$(?:(\w+)|\{(\w+)(?::\?[\w ]*)?\})/g,
-    (all, plain: string | undefined, inBraces: string | undefined) => {
-      const value = values.get(plain ?? inBraces ?? '');
-      return typeof value === 'string' && FILE_NAME.test(value) ? value : all;
-    },
-  );
-
-/**
- * Commands with the patterns of words that name files by `$PWD` or by variables whose values stand
- * in the text. Their texts stay unknown: a rule does not see them.
- */
-const withFileNames = (
-  commands: readonly SimpleCommand[],
-  text: string,
-  values: ReadonlyMap<string, Value>,
-  workspace: string | null,
-): readonly SimpleCommand[] => {
-  const complete = (word: Word): Word => {
-    const raw = text.slice(word.start, word.end);
-    if (word.text !== null || word.pattern !== undefined || /['\\]/.test(raw)) return word;
-    const named = withValues(withFolder(raw, text, workspace), values);
-    // what a word becomes behind the name of a program
-    const reading = named === raw ? null : readCommands(`x ${named}`);
-    const [, completed, ...others] = (reading?.kind === 'read' && reading.commands[0]?.words) || [];
-    // an option would change what the other words mean
-    if (completed === undefined || others.length > 0 || completed.text?.startsWith('-'))
-      return word;
-    const pattern = completed.text === null ? completed.pattern : addEscapes(completed.text);
-    return pattern === undefined ? word : { ...word, pattern };
-  };
-  return commands.map((command) => ({ ...command, words: command.words.map(complete) }));
-};
-
-/** The constant text that `"$(echo …)"` becomes; null for any other word. */
-const echoedText = (raw: string): string | null => {
-  const inner = /^"\$\(([\s\S]*)\)"$/.exec(raw)?.[1];
-  const reading = inner === undefined ? null : readCommands(inner);
-  if (reading?.kind !== 'read' || reading.hasCompound || reading.commands.length !== 1) return null;
-  const [command] = reading.commands;
-  if (command === undefined || command.flow !== 'always') return null;
-  const { words, assignments, writes, reads } = command;
-  const [name, ...texts] = words.map(({ text }) => text);
-  if (name !== 'echo' || assignments.length > 0 || writes.length > 0 || reads !== 'stdin')
-    return null;
-  const constant = texts.filter((text) => text !== null);
-  const isConstant =
-    constant.length === texts.length && !constant.some((text) => text.includes('\\'));
-  const isPrinted = constant.length > 0 && !constant[0]?.startsWith('-');
-  return isConstant && isPrinted ? constant.join(' ') : null;
-};
-
-/**
- * `cat` of a here-document in which nothing is substituted, up to its end. Before it only `--name=`
- * may stand: bash expands `~`, `*` and braces.
- */
-const HERE_TEXT = /^((?:--?[\w-]+=)?)"\$\((cat <<\s*'(\w+)'\n(?:([\s\S]*?)\n)?\3)\s*\)"$/;
-
-/** The constant text that `"$(cat <<'EOF' …)"` becomes, also behind `--body=`; else null. */
-const hereDocumentText = (raw: string): string | null => {
-  const [, before = '', inner, , body = ''] = HERE_TEXT.exec(raw) ?? [];
-  const reading = inner === undefined ? null : readCommands(`${inner}\n`);
-  const isOne = reading?.kind === 'read' && reading.commands.length === 1;
-  return isOne ? before + body.replace(/\n+$/, '') : null;
-};
-
-/** The command with the constant texts that `$(cat …)` and `eval "$(echo …)"` become. */
-const withConstantTexts = (command: SimpleCommand, text: string): SimpleCommand => {
-  const [name, word, ...others] = command.words;
-  if (name?.text === 'eval' && word?.text === null && others.length === 0) {
-    const echoed = echoedText(text.slice(word.start, word.end));
-    if (echoed !== null) return { ...command, words: [name, { ...word, text: echoed }] };
-  }
-  if (!text.includes('$(cat <<')) return command;
-  const words = command.words.map((each): Word => {
-    const constant = each.text === null ? hereDocumentText(text.slice(each.start, each.end)) : null;
-    return constant === null ? each : { ...each, text: constant };
-  });
-  return { ...command, words };
-};
-
-/**
- * The commands of a text without functions, with values in place of variables. `environment`:
- * variables that the shell surely starts with. After `setsUp` no value is certain.
- */
-const completeCommands = (
-  reading: Reading,
-  text: string,
-  environment: Readonly<Record<string, string>>,
-  { setsUp: isSetUp, workspace }: Pick<Collected, 'setsUp' | 'workspace'>,
-): readonly SimpleCommand[] => {
-  const { commands, hasCompound, evaluates } = reading;
-  if (isSetUp || hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return withFileNames(commands, text, NO_VALUES, workspace).map((one) =>
-      withConstantTexts(one, text),
-    );
-  const variables: Variables = {
-    values: new Map(Object.entries(environment)),
-    conditional: new Set(),
-  };
-  const hasValues = /[$`~]/.test(text);
-  // names that commands apart have set, `$(A=1; $A)`: unknown there, unchanged in the shell
-  const setApart = new Set<string>();
-  return commands.map((command) => {
-    const isApart = command.flow === 'apart';
-    if (command.flow !== 'and') forget(variables, [...variables.conditional]);
-    if (!isApart) setApart.clear();
-    const values = setApart.size === 0 ? variables.values : new Map(variables.values);
-    for (const name of setApart) values.delete(name);
-    const [named = command] = hasValues
-      ? withFileNames([command], text, values, workspace)
-      : [command];
-    const completed = withConstantTexts(completeCommand(named, text, values), text);
-    if (isApart && command.words.length === 0)
-      for (const { name } of command.assignments) setApart.add(name);
-    else remember(variables, command, completed.words);
-    return completed;
-  });
-};
-
-// ---- With look-ups ----
-
-/** What a command's words do not say. */
-export type CommandLookups = {
-  readonly find: ShellLookup;
-  /** The value of SHELL; null: not set. */
-  readonly userShell?: string | null;
-  /** Finds files that git could not restore. Without it every file that the words name counts. */
-  readonly findLosses?: FindLosses;
-  /** Finds changes that `git restore` of paths would discard. */
-  readonly findDiscarded?: FindDiscarded;
-  readonly askGit?: AskGit;
-  /** Finds protected files that git would write. */
-  readonly movedFiles?: {
-    find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
-  };
-};
-
-export type CommandFacts = Pick<CallFacts, 'paths' | 'unrecoverable' | 'discarded' | 'expects'> &
-  Required<Pick<CallFacts, 'shell'>>;
-
-/** Looks up the facts of a command. The first text that is not plain loads the shell grammar. */
-export const commandFacts = async (
-  command: string,
-  needs: Needs | undefined,
-  workspace: string,
-  lookups: CommandLookups,
-): Promise<CommandFacts> => {
-  const { find, userShell = null, findLosses, findDiscarded, askGit, movedFiles } = lookups;
-  const read = await shellFacts(command, find, userShell, workspace);
-  const shell = askGit === undefined ? read : await withGitReadings(read, workspace, askGit);
-  // protected files that git writes are decided about as those that a tool writes
-  const isReading = repositoryAccess(shell, needs) === 'read';
-  const moved = isReading ? [] : ((await movedFiles?.find(workspace, treeMoves(shell))) ?? []);
-  const unrecoverable =
-    findLosses === undefined ? null : await unrecoverableFiles(shell, workspace, findLosses);
-  const discarded =
-    findDiscarded === undefined ? null : await discardedFiles(shell, workspace, findDiscarded);
-  // what the command will probably need outside of the sandbox, which the model did not state
-  const expects = needs === undefined ? expectedNeeds(shell, workspace) : null;
-  return {
-    paths: [workspace, ...moved],
-    shell,
-    ...(unrecoverable === null ? {} : { unrecoverable }),
-    ...(discarded === null ? {} : { discarded }),
-    ...(expects === null ? {} : { expects }),
-  };
 };

@@ -1,19 +1,81 @@
 /**
- * Well-known commands that can't work without the network (`npm install`, `git fetch`), or inside
- * the sandbox (`apt-get install`, `git worktree remove`), although their call does not say so.
+ * What the words of a command do not say by themselves: which files it loses, which protected files
+ * git writes for it, and what it will need outside of the sandbox.
  *
- * The words decide; what only a look can tell (an installed program, a remote in a folder) is
- * looked up. In doubt nothing is expected, and the command runs as it did.
+ * Well-known commands can't work without the network (`npm install`, `git fetch`), or inside the
+ * sandbox (`apt-get install`, `git worktree remove`), although their call does not say so. The
+ * words decide; what only a look can tell (an installed program, a remote in a folder) is looked
+ * up. In doubt nothing is expected, and the command runs as it did.
  */
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { readTextOrEmptySync } from '../../platform/files.js';
-import type { CallFacts, ParsedCommand, ShellFacts } from '../judged-call.js';
+import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
 import { listWords, programName } from '../paths.js';
+import type { TreeMove } from '../programs/git-moves.js';
 import { operandsIn } from '../programs/network.js';
 import type { NetworkPlace, Program, Words } from '../programs/program.js';
 import { findRow } from '../programs/program-table.js';
+import { repositoryAccess, treeMoves } from '../repository-access.js';
+import { type ShellLookup, shellFacts } from './shell-facts.js';
+import {
+  type AskGit,
+  discardedFiles,
+  type FindDiscarded,
+  type FindLosses,
+  unrecoverableFiles,
+  withGitReadings,
+} from './unrecoverable-files.js';
+
+/** What a command's words do not say. */
+export type CommandLookups = {
+  readonly find: ShellLookup;
+  /** The value of SHELL; null: not set. */
+  readonly userShell?: string | null;
+  /** Finds files that git could not restore. Without it every file that the words name counts. */
+  readonly findLosses?: FindLosses;
+  /** Finds changes that `git restore` of paths would discard. */
+  readonly findDiscarded?: FindDiscarded;
+  readonly askGit?: AskGit;
+  /** Finds protected files that git would write. */
+  readonly movedFiles?: {
+    find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
+  };
+};
+
+export type CommandFacts = Pick<CallFacts, 'paths' | 'unrecoverable' | 'discarded' | 'expects'> &
+  Required<Pick<CallFacts, 'shell'>>;
+
+/** Looks up the facts of a command. The first text that is not plain loads the shell grammar. */
+export const commandFacts = async (
+  command: string,
+  needs: Needs | undefined,
+  workspace: string,
+  lookups: CommandLookups,
+): Promise<CommandFacts> => {
+  const { find, userShell = null, findLosses, findDiscarded, askGit, movedFiles } = lookups;
+  const read = await shellFacts(command, find, userShell, workspace);
+  const shell = askGit === undefined ? read : await withGitReadings(read, workspace, askGit);
+  // protected files that git writes are decided about as those that a tool writes
+  const isReading = repositoryAccess(shell, needs) === 'read';
+  const moved = isReading ? [] : ((await movedFiles?.find(workspace, treeMoves(shell))) ?? []);
+  const unrecoverable =
+    findLosses === undefined ? null : await unrecoverableFiles(shell, workspace, findLosses);
+  const discarded =
+    findDiscarded === undefined ? null : await discardedFiles(shell, workspace, findDiscarded);
+  // what the command will probably need outside of the sandbox, which the model did not state
+  const expects = needs === undefined ? expectedNeeds(shell, workspace) : null;
+  return {
+    paths: [workspace, ...moved],
+    shell,
+    ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(discarded === null ? {} : { discarded }),
+    ...(expects === null ? {} : { expects }),
+  };
+};
+
+// ---- What a command is expected to need ----
 
 /** What a command is known to need, and the words that show it. */
 type Expected = NonNullable<CallFacts['expects']>;
