@@ -237,10 +237,10 @@ const TABLES: readonly Table[] = [
     // with the index of the first of them
     title: 'the commands that `find` and `fd` run are those of their options',
     answer: ({ words }) => {
-      const { commands = [], runs, unclear, mayRun } = commandMeaning(words);
-      if (unclear !== undefined) return `unclear ${mayRun}`;
+      const { commands = [], startsAt, unclear, mayStartAt } = commandMeaning(words);
+      if (unclear !== undefined) return `unclear ${mayStartAt}`;
       const shown = commands.map((inner) => inner.map((word) => word ?? '?').join(' '));
-      return runs === undefined ? '' : `${runs} ${shown.join(' & ')}`.trim();
+      return startsAt === undefined ? '' : `${startsAt} ${shown.join(' & ')}`.trim();
     },
     control: 'find -exec ls ::',
     cases: `

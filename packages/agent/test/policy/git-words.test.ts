@@ -37,10 +37,10 @@ const RUNS = `
 
 test('what git runs beside itself stands in its words, or is unclear', () => {
   const meaningOf = (form: string): string => {
-    const { texts = [], commands = [], runs, unclear } = commandMeaning(gitWords(form));
+    const { texts = [], commands = [], startsAt, unclear } = commandMeaning(gitWords(form));
     if (unclear !== undefined) return '?';
     const all = [...texts, ...commands.map((words) => `[${words.join(' ')}]`)].join(';');
-    return all === '' ? 'nothing' : `${all}${runs === undefined ? '' : ` @${runs}`}`;
+    return all === '' ? 'nothing' : `${all}${startsAt === undefined ? '' : ` @${startsAt}`}`;
   };
   assert.deepEqual(wrongIn(RUNS, meaningOf), []);
 });

@@ -29,7 +29,8 @@ const FENCED = `
   docker: run [--privileged] x|docker: [--device] x|docker: [--pid=host]|docker: [--network] host
   docker: [--cap-add] x|docker: [--security-opt] x|docker: [--userns] x|docker: [-H] x
   docker: [--host] x
-  docker: [--config] x ps|docker: run [--entrypoint] x|docker: run [--net] host|printf: x -v y`;
+  docker: [--config] x ps|docker: run [--entrypoint] x|docker: run [--net] host|printf: x -v y|
+  podman: run [-v] a:b i|nerdctl: run [--privileged] i|docker-compose: run [--volume] a:b i`;
 /** The same, for a rule that lets a command reach more than the sandbox does. */
 const WIDENED = `
   nobody: x - +|nobody: x [-y]|nobody: [+y]|nobody: $ [-y]|nobody -y: x -y|nobody: x-y a+b [--z=1]
@@ -45,8 +46,9 @@ const WIDENED = `
   docker: pull -aq --all-tags --quiet --platform [-t]
   docker-compose: up -d -q --detach --build --no-deps --force-recreate --remove-orphans --wait
   --quiet-pull --follow --tail --all --quiet [-f] x|docker: $ [-t]
-  kubectl: get -n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context
-  --tail --since --follow --previous [--odd]|podman: [-q] ps`;
+  kubectl: get -n -A -o -l -w --namespace --all-namespaces --output --selector --watch --context
+  --tail --since --follow --previous [--odd]|kubectl: logs -f|kubectl: apply [-f] x|podman: [-q] ps|
+  podman: ps -a`;
 
 test('a rule covers further words up to the first that is risky or not known', () => {
   const wrong = (['fenced', 'widened'] as const).flatMap((reach) =>

@@ -164,8 +164,8 @@ test('the command of a wrapper is known in everyday forms', () => {
 
 test('a text of a wrapper is where the shell reads it', () => {
   const meaning = (...words: string[]) => {
-    const { texts, runs, commands } = commandMeaning(words);
-    return [texts, runs, commands];
+    const { texts, startsAt, commands } = commandMeaning(words);
+    return [texts, startsAt, commands];
   };
   assert.deepEqual(meaning('trap', '--', 'rm x', 'EXIT'), [['rm x'], 2, undefined]);
   assert.deepEqual(meaning('flock', 'f', '-c', 'A=1 rm x'), [['A=1 rm x'], 3, undefined]);

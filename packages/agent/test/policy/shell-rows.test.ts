@@ -22,8 +22,8 @@ const describeMeaning = (words: Words): string => {
     indirect,
     evaluates,
     isPosix,
-    runs,
-    mayRun,
+    startsAt,
+    mayStartAt,
     texts = [],
     ...more
   } = commandMeaning(words);
@@ -32,8 +32,8 @@ const describeMeaning = (words: Words): string => {
     ...(indirect === undefined ? [] : ['file']),
     ...(evaluates === true ? ['evaluates'] : []),
     ...(isPosix === true ? ['sh'] : []),
-    ...(runs === undefined ? [] : [`@${runs}`]),
-    ...(mayRun === undefined ? [] : [`+${mayRun}`]),
+    ...(startsAt === undefined ? [] : [`@${startsAt}`]),
+    ...(mayStartAt === undefined ? [] : [`+${mayStartAt}`]),
     ...texts.map((text) => `'${text}'`),
     ...(more.commands ?? []).map((words) =>
       words.map((word) => (word === null ? '$' : word)).join(' '),
@@ -98,23 +98,23 @@ const BUILTINS = `
 
 const USERS = `
   ?: su; su - me; su --cx ls; su -- me; su me -- -c ls; runuser me; runuser me -- -u x |
-  @2 'ls': su -c ls; su -c ls -- | @3 'ls': su me -lcls; su $ -c ls; runuser me -c ls |
-  @2 'ls' 'id': su -c ls --comm id | @2 'a b': su --command=a·b me | ? @2: su -c $; su -c |
-  @2 ' ls': su --c=·ls | @2 'ls' rm x: su -c ls -- rm x | @4 'ls' you -c ls: su me you -c ls |
-  @4 'ls': su -s /bin/sh -c ls | @5 'ls': script f -q rm -c ls | nothing: runuser -l -u me |
+  sh @2 'ls': su -c ls; su -c ls -- | sh @3 'ls': su me -lcls; su $ -c ls; runuser me -c ls |
+  sh @2 'ls' 'id': su -c ls --comm id | sh @2 'a b': su --command=a·b me | ? @2: su -c $; su -c |
+  sh @2 ' ls': su --c=·ls | sh @2 'ls' rm x: su -c ls -- rm x | sh @4 'ls' you -c ls: su me you -c ls |
+  sh @4 'ls': su -s /bin/sh -c ls | sh @5 'ls': script f -q rm -c ls | nothing: runuser -l -u me |
   @4 rm -rf x: runuser -u me -- rm -rf x | @3 rm x: runuser -lu me rm x;
   runuser --user=me -- rm x | @1 me --us x: runuser me --us x | ?: su -- -c ls; su x--command=ls;
-  runuser -- -u x; runuser x-u | @4 'ls': runuser -u me -c ls | @4 'ls' me -c ls: su $ me -c ls |
-  @2 'ls': su -c ls me you | @1 me --user=x: runuser me --user=x`;
+  runuser -- -u x; runuser x-u | sh @4 'ls': runuser -u me -c ls | sh @4 'ls' me -c ls: su $ me -c ls |
+  sh @2 'ls': su -c ls me you | @1 me --user=x: runuser me --user=x`;
 
 const RUNNERS = `
-  sh: watch; watch -n | sh @1 'ls': watch ls | sh @4 'ls': watch -n 1 -d ls |
-  sh @2 'ls -l': watch -- ls -l | ? sh: watch ls -- $ | ? +2: watch -Z ls |
+  nothing: watch; watch -n | sh @1 'ls': watch ls | sh @4 'ls': watch -n 1 -d ls |
+  sh @2 'ls -l': watch -- ls -l | ? @1: watch ls -- $ | ? +2: watch -Z ls |
   @4 rm x: ip netns exec n rm x; ip n e n rm x; ip -all netns exec rm x; mise x node@20 -- rm x |
   @4 rm: ip v ex n rm; ip -a netns exec rm | nothing: ip vrf exec n; ip netns list exec n;
   ip addr exec n rm; tmux ls; docker ps; docker runs i sh; nix build x; entr; entr -r; at -l;
   at -V; mise run x; direnv allow x | @4 rm -all: ip netns exec n rm -all |
-  @5 rm: ip - netns exec n rm | @2 +2: tmux new -d a b | @2 +2 'a b': tmux new -d a·b |
+  @5 rm: ip - netns exec n rm | @2 +2: tmux new -d a b | sh @2 +2 'a b': tmux new -d a·b |
   @4 +4 sh -c x: tmux -L x new -d sh -c x | @3 +3: tmux $ new x | @1 +1: screen -dm rm x |
   @1 +1 zsh: screen -dm rm·x zsh | +2: docker run -it i a·b; docker run i push |
   +4 /bin/mksh -c x: docker --context x exec c /bin/mksh -c x |
@@ -130,7 +130,7 @@ const RUNNERS = `
   sh @2 'x-L' 'y': hyperfine x-L y |
   sh @6 'a' ' b' 'c' 'd' 'r' 'ls': hyperfine -sa -p·b -cc -Cd --reference=r ls |
   sh @4 'a' 'b' 'c' 'd': hyperfine --setup=a --prepare=b --cleanup=c --conclude=d |
-  @2 rm x: entr -r rm x | @2 'a b': entr -s a·b | file: at -f x now; expect x; expect x-c |
+  @2 rm x: entr -r rm x | sh @2 'a b': entr -s a·b | file: at -f x now; expect x; expect x-c |
   @6 rm x: mise exec -q -C d -- rm x | ? @4 +4 rm x: mise -y exec -c rm·x |
   ? @2 node@20: mise exec node@20 | sh @2 '-x ls': watch -- -x ls |
   +4: docker --context sh run i x | @2 +2: tmux new ·a | @1 +1 sh -c x: screen sh -c x |
@@ -138,7 +138,7 @@ const RUNNERS = `
   hyperfine -- ls | @1 ls x: entr ls x | ? +2: mise --odd v exec -- rm; direnv --odd v exec d rm |
   nothing: mise -C exec --odd run; direnv --odd allow | @2 bash -c x: watch -x bash -c x |
   @4 bash -c x: watch -n 1 --exec bash -c x | @4 rm x: ip --all netns exec rm x |
-  @2 'ls': tmux -c ls | file: tmux source-file f; tmux so f | ?: tmux display #(ls);
+  sh @2 'ls': tmux -c ls | file: tmux source-file f; tmux so f | ?: tmux display #(ls);
   nix -L develop; nix --offline shell x; expect -; expect -d; expect /dev/stdin; at -f /dev/stdin;
   at -f | ? @2 node@20 --: mise exec node@20 --`;
 
@@ -152,7 +152,7 @@ const INPUTS = `
   @3 rm {} $: xargs -E -i rm {} | ? @2 +2 rm x $: xargs -Z rm x | nothing: env; flock f |
   @3 rm x: env A=1 _b=2 rm x; setarch i386 -3 rm x | ?: env -S rm·x; env -ivS rm·x;
   env --split-string=rm; setarch; setarch i386; linux32 | @1 rm -S --s: env rm -S --s |
-  @1 x-S y: env x-S y | @2 rm -: env - rm - | @3 'a b': flock f -c a·b |
+  @1 x-S y: env x-S y | @2 rm -: env - rm - | sh @3 'a b': flock f -c a·b |
   ? @4: flock -x f --command | ? @3: flock f -c $ | @2 rm -c x: flock f rm -c x |
   @3 rm: flock f -x rm | sh @2 'a b c': cross-env-shell A=1 a·b c |
   ? @2 +2 a: cross-env-shell -x a | @2 rm x: setarch -v rm x | @2 rm: linux64 -R rm |

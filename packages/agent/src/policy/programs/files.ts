@@ -299,8 +299,8 @@ const runsAfter = (words: Words, options: RegExp, program: 'find' | 'fd'): Meani
     );
     return [withPlaceholder(end < 0 ? rest : rest.slice(0, end), '{}')];
   });
-  const runs = words.findIndex((word) => options.test(word ?? '')) + 1;
-  return commands.length === 0 ? {} : { commands, runs };
+  const startsAt = words.findIndex((word) => options.test(word ?? '')) + 1;
+  return commands.length === 0 ? {} : { commands, startsAt };
 };
 
 const FD_RUNS = /^(-[HIusigFalLp01q]*[xX]|--exec|--exec-batch)$/;
@@ -311,7 +311,7 @@ const fdRuns = (words: Words): Meaning => {
   for (const word of words) {
     if (isInCommand) isInCommand = word !== ';';
     else if (/^(-[HIusigFalLp01q]*[xX].|--exec(-batch)?=)/s.test(word ?? ''))
-      return { unclear: 'fd runs what stands in its option', mayRun: 1 };
+      return { unclear: 'fd runs what stands in its option', mayStartAt: 1 };
     else isInCommand = FD_RUNS.test(word ?? '');
   }
   return runsAfter(words, FD_RUNS, 'fd');

@@ -200,7 +200,7 @@ const WRITING: Subcommands = {
     risky: 'run visualize view',
     runs: (words, at) =>
       words[at + 1] === 'run' && words.length > at + 2
-        ? { commands: [words.slice(at + 2)], runs: at + 2 }
+        ? { commands: [words.slice(at + 2)], startsAt: at + 2 }
         : {},
   },
   branch: {
@@ -455,7 +455,7 @@ const gitRuns = (words: Words): Meaning => {
   return {
     ...(texts.length === 0 ? {} : { texts }),
     ...(commands.length === 0 ? {} : { commands }),
-    ...(run.runs === undefined ? {} : { runs: run.runs }),
+    ...(run.startsAt === undefined ? {} : { startsAt: run.startsAt }),
     ...(unclear === undefined ? {} : { unclear }),
   };
 };

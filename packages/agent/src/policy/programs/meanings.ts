@@ -16,12 +16,12 @@ export const literal = (words: Words): readonly string[] | null => {
 /** The end of a sentence about something that no word shows. */
 export const NOT_KNOWN = 'made when it runs';
 
-/** The words from `runs` on as one shell text. */
-export const asText = (words: Words, runs: number, name: string): Meaning => {
-  const rest = words.slice(runs);
+/** The words from `startsAt` on as one shell text. */
+export const asText = (words: Words, startsAt: number, name: string): Meaning => {
+  const rest = words.slice(startsAt);
   if (rest.length === 0) return {};
   const text = literal(rest)?.join(' ') ?? null;
-  return text === null ? { unclear: `what ${name} runs is ${NOT_KNOWN}` } : { texts: [text], runs };
+  return { ...textsMeaning([text], name), startsAt };
 };
 
 /** The values of an option that takes a command: `-x TEXT`, `-ixTEXT`, `--exec=TEXT`, `--ex TEXT`. */
@@ -39,13 +39,27 @@ export const optionTexts = (
     return letter < 1 ? [] : [word.slice(letter + 1) || next];
   });
 
-/** The meaning of texts; null among them is a text that is not known. */
+/**
+ * The meaning of texts that a program hands to `sh` or to the shell of the user; null among them is
+ * a text that is not known.
+ */
 export const textsMeaning = (texts: readonly (string | null)[], name: string): Meaning => {
   const known = texts.filter((text) => text !== null);
   return known.length < texts.length
     ? { unclear: `what ${name} runs is ${NOT_KNOWN}` }
-    : { texts: known };
+    : { texts: known, isPosix: true };
 };
+
+/** The same for texts that stand in several places: a rule must name all words but the last. */
+export const textsAmong = (
+  words: Words,
+  texts: readonly (string | null)[],
+  name: string,
+): Meaning => ({ ...textsMeaning(texts, name), startsAt: words.length - 1 });
+
+/** Whether a word behind the program is like this, or not known. */
+export const hasWordLike = (words: Words, pattern: RegExp): boolean =>
+  words.slice(1).some((word) => word === null || pattern.test(word));
 
 /**
  * `su -c`, `script -c`: they pass a text to a shell, the last one that is named. Behind `--`, or
@@ -64,7 +78,7 @@ export const passesText = (words: Words): Meaning => {
     .findIndex((_, at) => at > 1 && isOperand(at) && isOperand(at - 1));
   const starts = [second, end + 1].filter((at) => at > 0 && at < words.length);
   const commands = starts.map((at) => words.slice(at));
-  return { ...textsMeaning(find(options), name), runs: first + 1, commands };
+  return { ...textsMeaning(find(options), name), startsAt: first + 1, commands };
 };
 
 /**
@@ -118,7 +132,7 @@ const skipOptions = (
 /** The meaning of a wrapper with an option that is not known. */
 const unknownOption = (words: Words, at: number): Meaning => ({
   unclear: `the option ${words[at]} of ${words[0]} is not known`,
-  mayRun: at + 1,
+  mayStartAt: at + 1,
 });
 
 const startsShell = (words: Words, shell: string): boolean =>
@@ -151,6 +165,6 @@ export const wrapped = (
   const isHarmless = odd === words.length - 1 && !(words[odd] ?? '').includes('=');
   return {
     ...(odd === null || isHarmless ? {} : unknownOption(words, odd)),
-    ...(at < words.length ? { commands: [words.slice(at)], runs: at } : {}),
+    ...(at < words.length ? { commands: [words.slice(at)], startsAt: at } : {}),
   };
 };

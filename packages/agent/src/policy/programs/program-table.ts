@@ -7,7 +7,9 @@ import { GIT_PROGRAM } from './git.js';
 import { wrapped } from './meanings.js';
 import { NETWORK_PROGRAMS } from './network.js';
 import type { Meaning, Program, Rows, Words } from './program.js';
-import { SHELL_PROGRAMS } from './shells.js';
+import { RUNNERS } from './runners.js';
+import { SHELLS } from './shells.js';
+import { WRAPPERS } from './wrappers.js';
 
 /** All rows. A name stands in one of them, which a test checks. */
 export const PROGRAM_ROWS: readonly Rows[] = [
@@ -15,7 +17,9 @@ export const PROGRAM_ROWS: readonly Rows[] = [
   ...FILE_PROGRAMS,
   ...DEVELOPMENT_PROGRAMS,
   NETWORK_PROGRAMS,
-  ...SHELL_PROGRAMS,
+  SHELLS,
+  WRAPPERS,
+  RUNNERS,
 ];
 
 /** The rows by name. */

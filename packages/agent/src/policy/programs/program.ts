@@ -22,10 +22,13 @@ export type Meaning = {
   readonly isPosix?: boolean;
   /** Commands that it runs, as words. */
   readonly commands?: readonly Words[];
-  /** Index of the word at which the first of them begins. */
-  readonly runs?: number;
+  /**
+   * Index of the word at which the first of them begins: a rule that allows must name all words up
+   * to there. The last word, if they stand in several places.
+   */
+  readonly startsAt?: number;
   /** Index of the word from which a command may stand, for rules that ask or deny. */
-  readonly mayRun?: number;
+  readonly mayStartAt?: number;
   /** Why it can't be determined what it runs. */
   readonly unclear?: string;
   /** What it runs that stands in no text, such as a file; rules for its words still apply. */

@@ -274,26 +274,26 @@ const programOf = (
 ): string | null => (name == null || isBuiltin(name) || functions.has(name) ? null : find(name));
 
 /** The positions of further commands in the words. */
-const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
-  ...(runs === undefined ? {} : { runs }),
-  ...(mayRun === undefined ? {} : { mayRun }),
+const placesIn = ({ startsAt, mayStartAt }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
+  ...(startsAt === undefined ? {} : { runs: startsAt }),
+  ...(mayStartAt === undefined ? {} : { mayRun: mayStartAt }),
 });
 
 /**
- * The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. The
- * commands of `find` and `fd` are not: they end before the last word.
+ * The patterns of a wrapped command's words, if these are the wrapper's words from `startsAt` on.
+ * Those of `find` and `fd` are not: they end before the last word.
  */
 const innerPatterns = (
   words: Words,
   inner: Words,
-  { runs }: Meaning,
+  { startsAt }: Meaning,
   patterns: Patterns,
 ): Patterns =>
-  runs === undefined ||
-  inner[0] !== words[runs] ||
+  startsAt === undefined ||
+  inner[0] !== words[startsAt] ||
   /^(.*\/)?(g?find|fd|fdfind)$/.test(words[0] ?? '')
     ? []
-    : patterns.slice(runs);
+    : patterns.slice(startsAt);
 
 const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
   patterns.join('') === '' ? {} : { patterns };
