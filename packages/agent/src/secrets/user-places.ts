@@ -41,16 +41,19 @@ const readTarget = (place: string, targets: LinkTargets): string | null => {
   return target;
 };
 
+/** A path that `path.normalize` would change. */
+const NOT_NORMAL = /\/(?:\.{0,2})(?:\/|$)/;
+
 /**
  * For each place the absolute path, each link on the way, and the real path, which may be missing:
  * who can make it there or replace a link has the place. The real path of the last one is last.
- * Paths are joined by hand, since `path.join` is slow at a start, which looks at a hundred places.
+ * Functions of `path` are slow at a start, which looks at a hundred places.
  */
 const pathsTo = (places: readonly string[], targets: LinkTargets): readonly string[] => {
   const paths = new Set<string>();
   let real = '/';
   for (const place of places) {
-    paths.add(path.normalize(place));
+    paths.add(NOT_NORMAL.test(place) ? path.normalize(place) : place);
     let rest = place;
     let above = '';
     let links = 0;
@@ -129,7 +132,7 @@ const credentialPlaces = (
 ): readonly string[] => {
   const places = [...keyFiles];
   for (const credential of CREDENTIALS) {
-    places.push(path.join(home, credential));
+    places.push(`${home}/${credential}`);
     for (const [below, variable] of MOVED) {
       const folder = credential.startsWith(below) ? environment[variable] : undefined;
       if (isNamed(folder)) places.push(path.join(folder, credential.slice(below.length)));

@@ -47,13 +47,19 @@ const parseAndRun = async (words: readonly string[]): Promise<number> => {
     if (!words.some((word) => word === '-h' || word === '--help')) ensureHome(process.env);
     const program = buildProgram((code) => {
       exit = code;
-    });
+    }, neededCommands(words));
     await program.parseAsync(joinPrompt(words, program), { from: 'user' });
     return exit;
   } catch (error) {
     return reportError(error);
   }
 };
+
+/** Most starts name no command: then the parser, which takes time to build, need not know any. */
+const neededCommands = (words: readonly string[]): readonly PawlCommand[] =>
+  words.some((word) => word === 'help' || commands.some(({ name }) => name === word))
+    ? commands
+    : [];
 
 /** A home that is never there, as Debian gives it to accounts without one. */
 const NO_HOME_FOLDER = '/nonexistent';
@@ -192,7 +198,7 @@ const addCommand = (
 };
 
 /** Builds the parser. Man page and completion are generated from it. */
-export const buildProgram = (end: End): Parser => {
+export const buildProgram = (end: End, among = commands): Parser => {
   const program = addFlags(new Parser('pawl'), runFlags)
     .description("A coding agent that can't lose its place.")
     .enablePositionalOptions()
@@ -213,7 +219,7 @@ export const buildProgram = (end: End): Parser => {
           : await runWithoutCommand(program, words),
       );
     });
-  for (const command of commands) addCommand(program, command, end);
+  for (const command of among) addCommand(program, command, end);
   program.helpInformation = firstHelp;
   return program;
 };
@@ -249,7 +255,8 @@ const joinPrompt = (words: readonly string[], program: Parser): readonly string[
   const before = [...words.slice(0, index), ...others];
   if (prompt === '--detach' && after !== undefined && !after.startsWith('-'))
     return [...before, prompt, `--print=${after}`, ...words.slice(index + 3)];
-  const flags = [program, ...program.commands].flatMap(({ options }) =>
+  const all = buildProgram(() => undefined);
+  const flags = [all, ...all.commands].flatMap(({ options }) =>
     options.flatMap(({ short, long }) => [short, long]),
   );
   if ([...flags, '-h', '--help'].includes(prompt.split('=')[0]))

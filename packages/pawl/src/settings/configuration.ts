@@ -25,7 +25,7 @@ import {
   usualModel,
 } from '@pawl/agent/models/provider-table';
 import { configFolder, type ProcessEnvironment } from '@pawl/agent/platform/environment';
-import { isWithin, readRegular, readRegularSync } from '@pawl/agent/platform/files';
+import { isWithin, readRegularSync } from '@pawl/agent/platform/files';
 import { cut, nearestWord, plural } from '@pawl/agent/platform/text';
 import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/trusted-folders';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
@@ -566,8 +566,8 @@ type FileContent =
   | { readonly kind: 'unusable'; readonly why: string };
 
 /** The text of a file. An unreadable file is a fault, because it may contain stricter settings. */
-const readContent = async (file: string): Promise<FileContent> => {
-  const loaded = await readRegular(file, CONFIG_BYTES_MAX);
+const readContent = (file: string): FileContent => {
+  const loaded = readRegularSync(file, CONFIG_BYTES_MAX);
   if (loaded.kind === 'folder') return { kind: 'unusable', why: 'it is a folder' };
   if (loaded.kind !== 'file') return loaded;
   try {
@@ -602,7 +602,7 @@ const readFile = async (
   layer: 'user' | 'project',
   workspace: string,
 ): Promise<ConfigFile> => {
-  const read = await readContent(file);
+  const read = readContent(file);
   const isOfProject = layer === 'project';
   const isOutside =
     read.kind === 'text' && isOfProject && (await isOutsideProject(file, workspace));

@@ -135,8 +135,9 @@ const hostMounts = (): readonly Mount[] =>
 
 /**
  * Inspects the machine, which takes some 30 ms where much is installed by hand; once per session.
+ * `lookedThrough`: folders where private files are looked for.
  */
-export const viewHost = (): HostView => {
+export const viewHost = (lookedThrough = LOOKED_THROUGH): HostView => {
   const shown = SYSTEM_FOLDERS.map((folder) => realPath(folder) ?? folder);
   const masked: string[] = [];
   // a symlink can't be masked: its target is
@@ -144,7 +145,7 @@ export const viewHost = (): HostView => {
     if (real !== null && shown.some((folder) => isWithin(real, folder)) && mayRead(real))
       masked.push(real);
   const secret = [...masked];
-  for (const top of LOOKED_THROUGH) {
+  for (const top of lookedThrough) {
     for (const place of privatePlaces(top))
       if (!secret.some((outer) => isWithin(place, outer))) masked.push(place);
   }
