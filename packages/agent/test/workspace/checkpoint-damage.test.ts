@@ -4,6 +4,7 @@ import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -20,6 +21,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { hashBytes } from '../../src/platform/files.js';
+import { readRunning, writeRunning } from '../../src/workspace/checkpoints/batch.js';
 import { KnownFiles, SavedScan } from '../../src/workspace/checkpoints/known-files.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
 import {
@@ -51,6 +53,30 @@ describe('damage to checkpoints', () => {
     await store.has(sha256);
     await store.put(Buffer.from('precious'));
     assert.equal((await store.get(sha256))?.toString(), 'precious');
+  });
+
+  it('reads the last record of running calls, whatever stood in its file before', async () => {
+    const store = new CheckpointStore(scratch());
+    const record = (callIds: readonly string[]) => ({
+      ranFromMs: 1,
+      commands: callIds.map((callId) => [callId, 1, null] as const),
+      known: [],
+      taken: null,
+    });
+    for (const callIds of [['a'], ['a', 'b'.repeat(5_000)], ['c']]) {
+      writeRunning(store, 'session', record(callIds));
+      assert.deepEqual(await readRunning(store, 'session'), record(callIds));
+    }
+    // a kill between the record and the end of its file
+    appendFileSync(store.callsFile('session'), 'the rest of a longer one');
+    assert.deepEqual(await readRunning(store, 'session'), record(['c']));
+    writeRunning(store, 'session', null);
+    assert.equal(await readRunning(store, 'session'), null);
+    // one that can't be written says nothing any more
+    rmSync(store.callsFile('session'));
+    mkdirSync(store.callsFile('session'));
+    writeRunning(store, 'session', record(['d']));
+    assert.equal(await readRunning(store, 'session'), null);
   });
 
   it('removes what no session needs before a session loses its checkpoints', async () => {

@@ -4,11 +4,22 @@
  * (`RunningCalls`), from which the next process makes the batch again.
  */
 
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { attemptNow } from '../../platform/attempt.js';
 import type { GitState } from './git-state.js';
 import type { Known } from './known-files.js';
 import type { PathChange, RefState } from './manifest.js';
-import { type CheckpointStore, replaceFile } from './store.js';
+import type { CheckpointStore } from './store.js';
 
 /**
  * When commands ran: certainly a command until `toMs`, and perhaps something until `jobsToMs`, such
@@ -193,23 +204,48 @@ export class CallBatch {
   }
 }
 
-/** The record of a session's running calls; null: none runs, or none had changed anything yet. */
+/*
+ * The record of a session's running calls. It is written at the start of its file in one piece, so
+ * a kill leaves the old or the new one, and no round waits for a rename and a removal. A line break
+ * ends it; behind that may stand the rest of a longer one. The file is empty while nothing runs.
+ */
+
+/** The record; null: no call runs, or none had changed anything yet. */
 export const readRunning = async (
   store: CheckpointStore,
   sessionId: string,
 ): Promise<RunningCalls | null> => {
   try {
-    const running: RunningCalls = JSON.parse(await readFile(store.callsFile(sessionId), 'utf8'));
+    const [record = ''] = (await readFile(store.callsFile(sessionId), 'utf8')).split('\n');
+    const running: RunningCalls = JSON.parse(record);
     return running;
   } catch {
     return null; // there is none; where it is damaged, nobody knows what the calls changed
   }
 };
 
-/** Replaces the record; null removes it. */
+/**
+ * Replaces the record; null: there is none. One that can't be written is removed: what it said
+ * before does not hold any more.
+ */
 export const writeRunning = (
   store: CheckpointStore,
   sessionId: string,
   running: RunningCalls | null,
-): Promise<void> =>
-  replaceFile(store.callsFile(sessionId), running === null ? null : JSON.stringify(running));
+): void => {
+  const record = Buffer.from(running === null ? '' : `${JSON.stringify(running)}\n`);
+  const file = store.callsFile(sessionId);
+  try {
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    const handle = openSync(file, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    try {
+      if (writeSync(handle, record, 0, record.length, 0) < record.length)
+        throw new Error('the disk is full');
+      ftruncateSync(handle, record.length);
+    } finally {
+      closeSync(handle);
+    }
+  } catch {
+    attemptNow(() => rmSync(file, { force: true }));
+  }
+};

@@ -209,7 +209,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       if (!isTool) batch.begin(call?.callId ?? null);
       else if (this.#place.hasHooks) batch.expectHooks(call.callId);
       // 5. the next process knows of it; a command of the user needs no record
-      if (call !== null) await this.#writeRecord(batch);
+      if (call !== null) this.#writeRecord(batch);
     });
   }
 
@@ -253,7 +253,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
       const mayGoOn = this.#place.hasHooks === true || call.facts.background === 'yes';
       if (batch !== null && hasEnded) {
         batch.end(call.callId, endedAtMs, mayGoOn);
-        void this.#inTurn(() => this.#writeRecord(batch)); // nobody waits for the disk
+        void this.#inTurn(async () => this.#writeRecord(batch)); // nobody waits for the disk
       }
       // without a scan nothing is known of the user's text
       if (this.#listing === null) return '';
@@ -271,7 +271,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   withdraw({ callId }: JudgedCall): Promise<void> {
     return this.#inTurn(async () => {
       this.#batch?.withdraw(callId);
-      if (this.#batch !== null) await this.#writeRecord(this.#batch);
+      if (this.#batch !== null) this.#writeRecord(this.#batch);
     });
   }
 
@@ -283,10 +283,10 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
   }
 
   /** Writes what a kill would lose of a batch, unless its checkpoint is taken. */
-  async #writeRecord(batch: CallBatch): Promise<void> {
+  #writeRecord(batch: CallBatch): void {
     if (batch !== this.#batch) return;
     const { sessionId, parent } = this.#place;
-    await writeRunning(this.#store, sessionId, batch.toRecord(parent));
+    writeRunning(this.#store, sessionId, batch.toRecord(parent));
     this.#hasRecord = true;
   }
 
@@ -385,14 +385,14 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
 
   recorded(): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#batch === null) await this.#forgetRecord();
+      if (this.#batch === null) this.#forgetRecord();
     });
   }
 
   /** The journal has all checkpoints. */
-  async #forgetRecord(): Promise<void> {
+  #forgetRecord(): void {
     if (!this.#hasRecord) return;
-    await writeRunning(this.#store, this.#place.sessionId, null);
+    writeRunning(this.#store, this.#place.sessionId, null);
     this.#hasRecord = false;
   }
 
@@ -409,7 +409,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     this.#takenAtMs = about.ran.toMs;
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       this.#settled.clear(); // there is no change of the batch among them
-      if (recorded !== null) await this.#forgetRecord();
+      if (recorded !== null) this.#forgetRecord();
       return null;
     }
     const { sessionId, parent } = this.#place;
@@ -425,7 +425,7 @@ class SessionCheckpoints implements Checkpoints, WorkspaceObserver {
     for (const name of settled) this.#settled.delete(name);
     if (recorded !== null && this.#hasRecord) {
       const record = recorded.toRecord(parent);
-      await writeRunning(this.#store, sessionId, { ...record, taken: checkpoint });
+      writeRunning(this.#store, sessionId, { ...record, taken: checkpoint });
     }
     if (this.#listing !== null) await this.#scan.save();
     this.#pruning ??= this.#prune();
