@@ -34,7 +34,7 @@ import type {
   UserMessage,
   UserText,
 } from '@pawl/agent/machine/message';
-import { spendingId } from '@pawl/agent/machine/moves/budget';
+import { spendingId } from '@pawl/agent/machine/moves/request';
 import { sumUsage, type Usage } from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
 import type { Header } from '@pawl/agent/ports/journal';

@@ -11,8 +11,8 @@
 
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { costsNothing } from '@pawl/agent/machine/moves/budget';
 import {
+  costsNothing,
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,

@@ -10,7 +10,7 @@
 
 import type { HookPhase } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
 import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';

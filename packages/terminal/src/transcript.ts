@@ -11,7 +11,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { FailureKind, QueuedInput } from '@pawl/agent/machine/event';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import { totalTokens, type UsageTotals, usageSince } from '@pawl/agent/machine/settings';
 import { isBusy, isIgnored, knownCostUsd, type State, turnRuns } from '@pawl/agent/machine/state';
 import { providerOfModel } from '@pawl/agent/models/provider-table';

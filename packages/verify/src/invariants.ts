@@ -14,7 +14,8 @@ import { type Conversation, conversationLength } from '@pawl/agent/machine/conve
 import type { Event, On, StopReason } from '@pawl/agent/machine/event';
 import type { Message, UserMessage } from '@pawl/agent/machine/message';
 import { isAsked, isEnded, isRunning, isWaiting } from '@pawl/agent/machine/moves/batch-calls';
-import { hasSessionLimit, sessionLimit, settledUsage } from '@pawl/agent/machine/moves/budget';
+import { hasSessionLimit, sessionLimit } from '@pawl/agent/machine/moves/budget';
+import { settledUsage } from '@pawl/agent/machine/moves/request';
 import { spendingIds, startingIds } from '@pawl/agent/machine/moves/tool-batch';
 import { isReached, type Usage } from '@pawl/agent/machine/settings';
 import {

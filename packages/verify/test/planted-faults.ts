@@ -33,7 +33,7 @@ const foundByWalks: readonly Fault[] = [
     '  event.timerId === state.timerId;',
     "  event.timerId !== '';",
   ]),
-  walks('a bill that comes twice is paid twice', 'moves/budget.ts', [
+  walks('a bill that comes twice is paid twice', 'moves/request.ts', [
     'if (usage === null || !session.unaccounted.includes(id)) return session;',
     'if (usage === null) return session;',
   ]),

@@ -61,8 +61,8 @@ import {
   refusedText,
   truncatedText,
 } from './moves/batch-calls.js';
-import { addUsage, noStreaks, spendingId } from './moves/budget.js';
-import { newCallingLlm } from './moves/request.js';
+import { noStreaks } from './moves/budget.js';
+import { addUsage, newCallingLlm, spendingId } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
 import { nothingSpent, type Usage, type UsageCoverage } from './settings.js';
 import { jsonObjectShape } from './shapes.js';

@@ -4,7 +4,8 @@
  * A resting state waits for an event. A transient state is passed within one step.
  *
  * From top to bottom: the data of every state; the states; the causes that stop a turn; the results
- * of moves; and copies with some parts changed.
+ * of moves; copies with some parts changed, among them additions to the conversation; reservations;
+ * and timers.
  */
 
 import type { Diagnostic, Edge, MoveResult } from '@pawl/machine/kernel/table';
@@ -12,7 +13,14 @@ import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Grant } from '../policy/rules.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
 import type { Call } from './call.js';
-import type { Conversation } from './conversation.js';
+import {
+  addParts,
+  addReply,
+  addResults,
+  addTexts,
+  type Conversation,
+  imageTokens,
+} from './conversation.js';
 import type {
   Event,
   FailureKind,
@@ -23,7 +31,7 @@ import type {
   RewoundConversation,
   StopReason,
 } from './event.js';
-import type { AssistantMessage } from './message.js';
+import type { AssistantMessage, ResultPart, TextOrigin, UserText } from './message.js';
 import type { Dimension, Limit, Settings, UsageTotals } from './settings.js';
 
 /**
@@ -52,9 +60,7 @@ type TurnProgress = {
   readonly timeLimit: Timer | null;
   /** Limits that the user was already warned about. */
   readonly warned: readonly Dimension[];
-  /**
-   * Turns in a row that began because a hook objected to the end of the one before.
-   */
+  /** Turns in a row that began because a hook objected to the end of the one before. */
   readonly objections: number;
 };
 
@@ -512,6 +518,76 @@ const idWords: Readonly<Record<keyof Counters, string>> = {
   input: 'input',
   turn: 'turn',
 };
+
+// ---- Additions to the conversation, with the estimate of its size ----
+
+const charactersPerToken = 4;
+
+/** The size after an addition, estimated until a provider has counted. */
+const grownTokens = (session: SessionData, characters: number, tokens = 0): number =>
+  session.contextTokens + tokens + Math.ceil(characters / charactersPerToken);
+
+const countImageTokens = (parts: readonly (ResultPart | UserText)[]): number =>
+  parts.reduce((sum, part) => sum + imageTokens(part), 0);
+
+const totalLength = (texts: readonly string[]): number =>
+  texts.reduce((sum, text) => sum + text.length, 0);
+
+/** Adds text to the trailing user message, or begins one. */
+export const appendTexts = (
+  session: SessionData,
+  origin: TextOrigin,
+  texts: readonly string[],
+): SessionData =>
+  changeSession(session, {
+    conversation: addTexts(session.conversation, origin, texts),
+    contextTokens: grownTokens(session, totalLength(texts)),
+  });
+
+/** Adds inputs of the user, with their images, to the trailing user message. */
+export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[]): SessionData => {
+  const parts = inputs.map(({ text, images }): UserText => {
+    const shown = images === undefined ? {} : { images };
+    return { type: 'text', origin: 'user', text, ...shown };
+  });
+  return changeSession(session, {
+    conversation: addParts(session.conversation, parts),
+    contextTokens: grownTokens(
+      session,
+      totalLength(inputs.map(({ text }) => text)),
+      countImageTokens(parts),
+    ),
+  });
+};
+
+/** Appends the results for the calls of the last reply, in call order. */
+export const appendResults = (session: SessionData, results: readonly ResultPart[]): SessionData =>
+  changeSession(session, {
+    conversation: addResults(session.conversation, results),
+    contextTokens: grownTokens(
+      session,
+      totalLength(results.map((result) => result.text)),
+      countImageTokens(results),
+    ),
+  });
+
+/**
+ * Stores the received part of a stopped reply and estimates its size, since no provider counted it.
+ */
+export const appendPartialReply = (
+  session: SessionData,
+  reply: AssistantMessage,
+  text: string,
+): SessionData =>
+  changeSession(appendReply(session, reply), {
+    contextTokens: grownTokens(session, text.length),
+  });
+
+/** Stores a complete reply. The provider's count replaces the estimate (`readReply`). */
+export const appendReply = (session: SessionData, reply: AssistantMessage): SessionData =>
+  changeSession(session, {
+    conversation: addReply(session.conversation, reply),
+  });
 
 // ---- Dollars that are set aside ----
 

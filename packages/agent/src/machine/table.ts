@@ -41,7 +41,7 @@ const NO_TIMER = late('stale: the wait was already over');
 const STALE_REPLY = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Only usage counts. */
-const STALE = { stay: budget.countStale };
+const STALE = { stay: request.countStale };
 const EDIT = { stay: turn.editQueue };
 const RAISE = { stay: budget.raiseLimit };
 const OTHER_REQUEST = { when: request.isStaleMeasure, stay: request.ignoreMeasure };
@@ -186,7 +186,7 @@ export const table: AgentTable = {
           { stay: reply.showOnly },
         ],
         LlmCompleted: [
-          { when: reply.isStaleReply, stay: budget.countStale },
+          { when: reply.isStaleReply, stay: request.countStale },
           {
             when: reply.drainedInVainAtLimit,
             to: 'BudgetExceeded',
@@ -197,7 +197,7 @@ export const table: AgentTable = {
           { to: 'ProcessingLlmResponse', then: reply.readReply },
         ],
         LlmFailed: [
-          { when: reply.isStaleReply, stay: budget.countStale },
+          { when: reply.isStaleReply, stay: request.countStale },
           { when: isStoppingAtLimit, to: 'BudgetExceeded', then: exceeded(stop.keepFailedDrain) },
           { when: isStopping, to: 'Cancelled', then: cancelled(stop.keepFailedDrain) },
           {
@@ -333,7 +333,7 @@ export const table: AgentTable = {
           { stay: tools.countLate },
         ],
         ToolsFailed: [
-          { when: tools.isOtherBatch, stay: budget.countStale },
+          { when: tools.isOtherBatch, stay: request.countStale },
           { to: 'Failed', then: tools.failBatch },
         ],
         TimerFired: [
@@ -368,7 +368,7 @@ export const table: AgentTable = {
         ],
         RequestMeasured: [OTHER_REQUEST, PAID, { stay: request.refuseSideRequest }],
         HookCompleted: [
-          { when: hooks.isStaleHook, stay: budget.countStale },
+          { when: hooks.isStaleHook, stay: request.countStale },
           { when: hooks.vetoed, to: 'Cancelled', then: hooks.stopForVeto },
           {
             when: hooks.formatterIsDue,
@@ -385,7 +385,7 @@ export const table: AgentTable = {
           { to: 'CheckingBudget', then: hooks.finishHooks },
         ],
         HookFailed: [
-          { when: hooks.isStaleHook, stay: budget.countStale },
+          { when: hooks.isStaleHook, stay: request.countStale },
           {
             when: hooks.commitIsDueAnyway,
             to: 'PostToolsHook',
@@ -440,7 +440,7 @@ export const table: AgentTable = {
           { stay: stop.ignoreTimer },
         ],
         CompactionCompleted: [
-          { when: compaction.isStaleCompaction, stay: budget.countStale },
+          { when: compaction.isStaleCompaction, stay: request.countStale },
           {
             when: compaction.beforeTurn,
             to: 'WaitingForUserInput',
@@ -449,7 +449,7 @@ export const table: AgentTable = {
           { to: 'CallingLlm', then: compaction.sendCompacted },
         ],
         CompactionFailed: [
-          { when: compaction.isStaleCompaction, stay: budget.countStale },
+          { when: compaction.isStaleCompaction, stay: request.countStale },
           {
             when: compaction.beforeWaitingTurn,
             to: 'WaitingForUserInput',
@@ -514,7 +514,7 @@ export const table: AgentTable = {
   defaults: {
     ShutdownRequested: { to: 'ShuttingDown', then: session.shutDown },
     SettingsChanged: { stay: session.changeSettings },
-    UsageReported: { stay: budget.countReported },
+    UsageReported: { stay: request.countReported },
     RequestMeasured: { stay: request.ignoreMeasure },
     UserHooksRan: { stay: hooks.hearHooks },
     CheckpointTaken: { stay: rewind.noteCheckpoint },

@@ -164,7 +164,7 @@ export class HookRuns {
     run.sideRequests.end();
     const silent = run.sideRequests.whenSilent();
     // The machine counts one report of a phase. Under a limit in dollars an unknown cost counts as
-    // the most that the phase's requests can cost (`settledUsage` in budget.ts).
+    // the most that the phase's requests can cost (`settledUsage` in request.ts).
     await (run.isOver ? silent : waitAtMost(this.#equipment.clock, graceMs, silent));
     this.#report(run, ran, run.sideRequests.reported);
   }

@@ -16,8 +16,8 @@ import {
 } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Message } from '../machine/message.js';
-import { costsNothing } from '../machine/moves/budget.js';
 import {
+  costsNothing,
   HIDDEN_TOKENS_MAX,
   IMAGE_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,

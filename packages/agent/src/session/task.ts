@@ -7,7 +7,7 @@
 
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
-import { toldUsage } from '../machine/moves/budget.js';
+import { toldUsage } from '../machine/moves/request.js';
 import {
   asUsage,
   type Limit,

@@ -23,8 +23,7 @@
 
 import type { Call, CallOutcome, SeenFile } from '../machine/call.js';
 import type { StoppedCall } from '../machine/event.js';
-import { spendingId } from '../machine/moves/budget.js';
-import { getAllowance } from '../machine/moves/request.js';
+import { getAllowance, spendingId } from '../machine/moves/request.js';
 import { collectPastFiles, type PastFiles } from '../machine/seen-files.js';
 import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';

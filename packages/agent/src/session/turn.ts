@@ -1,7 +1,7 @@
 /** The result of a prompt, and texts for the reasons that end a turn. */
 
 import { messagesOf } from '../machine/conversation.js';
-import { toldUsage } from '../machine/moves/budget.js';
+import { toldUsage } from '../machine/moves/request.js';
 import { type Dimension, type Usage, type UsageTotals, usageSince } from '../machine/settings.js';
 import type { CancelledCause, State, WaitReason } from '../machine/state.js';
 import type { UnapprovedCall } from './approvals.js';

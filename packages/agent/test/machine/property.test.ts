@@ -8,7 +8,7 @@ import type { Action } from '../../src/machine/action.js';
 import { type Conversation, messagesOf } from '../../src/machine/conversation.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { step } from '../../src/machine/machine.js';
-import { costsNothing } from '../../src/machine/moves/budget.js';
+import { costsNothing } from '../../src/machine/moves/request.js';
 import type { Usage } from '../../src/machine/settings.js';
 import type { State } from '../../src/machine/state.js';
 

@@ -7,6 +7,13 @@ import { bring } from '../../../../test/kit/agent/walker.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { agent } from '../../src/machine/machine.js';
 import {
+  hasMoneyLimit,
+  rearm,
+  setLimit,
+  spentText,
+  stopBeforeCall,
+} from '../../src/machine/moves/budget.js';
+import {
   addUsage,
   costsNothing,
   countAbandoned,
@@ -17,23 +24,16 @@ import {
   countStale,
   countToolUsage,
   countUsage,
-  hasMoneyLimit,
-  rearm,
-  setLimit,
-  settledUsage,
-  spentText,
-  stopBeforeCall,
-  toldUsage,
-  usageWarnings,
-} from '../../src/machine/moves/budget.js';
-import {
   getAllowance,
   isPaid,
   remainingIn,
   reserve,
   reserveForCalls,
+  settledUsage,
   settleLost,
   stopUnpaid,
+  toldUsage,
+  usageWarnings,
   worstCaseWithin,
 } from '../../src/machine/moves/request.js';
 import {

@@ -13,7 +13,7 @@ import {
   testModel,
   tool,
 } from '../../../../test/kit/runtime/stage.js';
-import { toldUsage } from '../../src/machine/moves/budget.js';
+import { toldUsage } from '../../src/machine/moves/request.js';
 import { defaultSettings, type Settings } from '../../src/machine/settings.js';
 import { reservedUsd } from '../../src/machine/state.js';
 import type { Hooks } from '../../src/ports/hooks.js';

@@ -20,7 +20,7 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
-import { toldUsage } from '../../src/machine/moves/budget.js';
+import { toldUsage } from '../../src/machine/moves/request.js';
 import { defaultSettings } from '../../src/machine/settings.js';
 import { reservedUsd } from '../../src/machine/state.js';
 import type { ModelPiece } from '../../src/ports/model.js';

@@ -18,7 +18,7 @@ import {
 } from '../../../../test/kit/runtime/stage.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { steps } from '../../src/journal/steps.js';
-import { toldUsage } from '../../src/machine/moves/budget.js';
+import { toldUsage } from '../../src/machine/moves/request.js';
 import type { HookVerdict, HookVerdicts } from '../../src/policy/judged-call.js';
 import type { HookMoment, UserHooks } from '../../src/ports/hooks.js';
 

@@ -9,8 +9,11 @@
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
-import { costsNothing } from '@pawl/agent/machine/moves/budget';
-import { HIDDEN_TOKENS_MAX, worstCaseWithin } from '@pawl/agent/machine/moves/request';
+import {
+  costsNothing,
+  HIDDEN_TOKENS_MAX,
+  worstCaseWithin,
+} from '@pawl/agent/machine/moves/request';
 import { noUsage } from '@pawl/agent/machine/settings';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';

@@ -24,7 +24,7 @@
  * itself and its ancestors.
  */
 
-import { addUsage } from '@pawl/agent/machine/moves/budget';
+import { addUsage } from '@pawl/agent/machine/moves/request';
 import {
   nothingSpent,
   noUsage,

@@ -25,7 +25,7 @@
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
-import { costsNothing, silentText } from '@pawl/agent/machine/moves/budget';
+import { costsNothing, silentText } from '@pawl/agent/machine/moves/request';
 import { faultIn, typeIn } from '@pawl/machine/kernel/shape';
 import type { CodeAction, OutsideAction, TreeAction, TreeWish } from '../run/action.js';
 import { type RunEvent, type TreeEvent, treeEventShape } from '../run/event.js';

@@ -7,7 +7,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';
-import { addUsage, isSpendingId, spendingId, toldUsage } from '@pawl/agent/machine/moves/budget';
+import { addUsage, isSpendingId, spendingId, toldUsage } from '@pawl/agent/machine/moves/request';
 import {
   defaultSettings,
   nothingSpent,

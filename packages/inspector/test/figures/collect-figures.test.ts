@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { addUsage } from '@pawl/agent/machine/moves/budget';
+import { addUsage } from '@pawl/agent/machine/moves/request';
 import { nothingSpent, type UsageTotals } from '@pawl/agent/machine/settings';
 import { forAll, roam } from '../../../../test/kit/agent/random.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';

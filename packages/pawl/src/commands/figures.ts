@@ -8,7 +8,7 @@
  * disturb the terminal.
  */
 
-import { addUsage } from '@pawl/agent/machine/moves/budget';
+import { addUsage } from '@pawl/agent/machine/moves/request';
 import {
   nothingSpent,
   shareText,

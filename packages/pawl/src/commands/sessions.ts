@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { shellWord } from '@pawl/agent/command/sandbox/shell-text';
 import { isLocked } from '@pawl/agent/journal/lock';
 import { lockPath } from '@pawl/agent/journal/state-folder';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import { isBusy, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';

@@ -8,7 +8,7 @@ import { titleFrom } from '@pawl/agent/journal/list';
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Image } from '@pawl/agent/machine/message';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';

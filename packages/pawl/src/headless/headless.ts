@@ -11,7 +11,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Action, WarningKind } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import { type Limit, type Limits, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';

@@ -2,7 +2,7 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import type { Usage } from '@pawl/agent/machine/settings';
 import { isIgnored, knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';

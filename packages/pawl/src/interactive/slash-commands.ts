@@ -8,8 +8,7 @@
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
-import { remainingIn } from '@pawl/agent/machine/moves/request';
+import { remainingIn, toldUsage } from '@pawl/agent/machine/moves/request';
 import {
   type Dimension,
   type Effort,

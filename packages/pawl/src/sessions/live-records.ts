@@ -18,7 +18,7 @@ import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { cannotWrite } from '@pawl/agent/journal/journal-error';
 import { acquireLock, isLocked, probeSocket } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
-import { toldUsage } from '@pawl/agent/machine/moves/budget';
+import { toldUsage } from '@pawl/agent/machine/moves/request';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt, attemptNow } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';

@@ -14,8 +14,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event, ModelError } from '@pawl/agent/machine/event';
 import { isRunning } from '@pawl/agent/machine/moves/batch-calls';
-import { isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
-import { getAllowance } from '@pawl/agent/machine/moves/request';
+import { getAllowance, isSpendingId, spendingId } from '@pawl/agent/machine/moves/request';
 import { isSpending, spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import type { Limits, Usage } from '@pawl/agent/machine/settings';
 import {

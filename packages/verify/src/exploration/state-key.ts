@@ -8,7 +8,8 @@ import { holdsResults } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import { isEnded } from '@pawl/agent/machine/moves/batch-calls';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
-import { hasSessionLimit, isSpendingId } from '@pawl/agent/machine/moves/budget';
+import { hasSessionLimit } from '@pawl/agent/machine/moves/budget';
+import { isSpendingId } from '@pawl/agent/machine/moves/request';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
 import { spendingIds } from '@pawl/agent/machine/moves/tool-batch';
 import {

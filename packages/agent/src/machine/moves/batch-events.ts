@@ -18,6 +18,8 @@ import type { Call, CallOutcome, EndedCall } from '../call.js';
 import type { Event, On, StoppedCall } from '../event.js';
 import { type Settings, settingsAfterPlan } from '../settings.js';
 import {
+  appendResults,
+  appendTexts,
   type CancelCause,
   changeBatch,
   changeSession,
@@ -53,9 +55,9 @@ import {
   unknownText,
   withdrawApprovals,
 } from './batch-calls.js';
-import { countStreaks, countToolUsage } from './budget.js';
+import { countStreaks } from './budget.js';
 import { showHooks } from './hooks.js';
-import { appendResults, appendTexts } from './request.js';
+import { countToolUsage } from './request.js';
 import {
   cancelledText,
   getStopCause,

@@ -18,6 +18,7 @@ import {
 } from '../conversation.js';
 import type { Event, On } from '../event.js';
 import {
+  appendInputs,
   changeSession,
   go,
   type In,
@@ -26,9 +27,8 @@ import {
   nextId,
   type SessionData,
 } from '../state.js';
-import { countFailedCompaction, countUsage } from './budget.js';
 import { showHooks } from './hooks.js';
-import { appendInputs, newCallingLlm } from './request.js';
+import { countFailedCompaction, countUsage, newCallingLlm } from './request.js';
 
 type Mode = In<'Compacting'>['mode'];
 type Compacting = In<'Compacting'>;

@@ -18,6 +18,7 @@ import type { Action, HookPhase } from '../action.js';
 import { openParts } from '../conversation.js';
 import type { On } from '../event.js';
 import {
+  appendTexts,
   changeSession,
   go,
   type In,
@@ -30,8 +31,7 @@ import {
   type Stay,
   withSession,
 } from '../state.js';
-import { countHookUsage } from './budget.js';
-import { appendTexts } from './request.js';
+import { countHookUsage } from './request.js';
 import { cancelledText } from './stop.js';
 
 type Hook = In<'PostToolsHook'>;

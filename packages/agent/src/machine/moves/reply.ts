@@ -16,6 +16,8 @@ import type { Action } from '../action.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
 import {
+  appendReply,
+  appendResults,
   type CancelCause,
   changeCalling,
   changeSession,
@@ -29,9 +31,8 @@ import {
   type SessionUpdate,
 } from '../state.js';
 import { cancelledResult, refusedResult } from './batch-calls.js';
-import { countUsage } from './budget.js';
 import { showHooks, showObjections } from './hooks.js';
-import { appendReply, appendResults, retractPartial } from './request.js';
+import { countUsage, retractPartial } from './request.js';
 import { isStopping, isStoppingAtLimit } from './stop.js';
 
 type Calling = In<'CallingLlm'>;

@@ -1,21 +1,32 @@
 /**
- * The request to the model. From top to bottom: its sending; what is added to the conversation that
- * it holds; and the money that is set aside before it is sent.
+ * A request to the model, and what it costs.
+ *
+ * From top to bottom: its sending; the money that is set aside before it is sent; and its usage
+ * (tokens and dollars), which counts once, whenever it comes. A limit in dollars holds although
+ * usage comes late, because the worst case is set aside first (a reservation; without such a limit,
+ * or without prices, it is one of $0).
+ *
+ * The same holds for all that may cost something: a request of a turn, a compaction (it asks for a
+ * summary), a phase of hooks, and a tool call that asks models itself (a spending call). Each has
+ * an id. The id stands in `unaccounted`, and is called open, until its usage is counted or can't
+ * come any more.
  */
 
 import type { Action, RequestPurpose } from '../action.js';
+import { conversationLength } from '../conversation.js';
+import type { Event, ModelErrorKind, On } from '../event.js';
 import {
-  addParts,
-  addReply,
-  addResults,
-  addTexts,
-  conversationLength,
-  imageTokens,
-} from '../conversation.js';
-import type { Event, On, QueuedInput } from '../event.js';
-import type { AssistantMessage, ResultPart, TextOrigin, UserText } from '../message.js';
-import { type Prices, type Remaining, remainingLimit, totalTokens } from '../settings.js';
+  joinEstimated,
+  type Prices,
+  type Remaining,
+  remainingLimit,
+  totalTokens,
+  type Usage,
+  type UsageCoverage,
+  type UsageTotals,
+} from '../settings.js';
 import {
+  appendTexts,
   changeCalling,
   changeSession,
   changeTurn,
@@ -34,7 +45,10 @@ import {
   withoutReservations,
   withSession,
 } from '../state.js';
-import { formatLimit, formatNumber, reachedLimit, spentText } from './budget.js';
+import { isRunning } from './batch-calls.js';
+import { formatLimit, formatNumber, hasMoneyLimit, reachedLimit, spentText } from './budget.js';
+
+// ---- Sending ----
 
 /**
  * The state of a model call with the current conversation. `sendCall` sends it when the state comes
@@ -95,76 +109,6 @@ export const askToFinish = (
 export const retractPartial = (requestId: string, shown: string): readonly Action[] =>
   shown === '' ? [] : [{ type: 'RetractPartial', requestId }];
 
-// ---- Additions to the conversation, with the estimate of its size ----
-
-const charactersPerToken = 4;
-
-/** The size after an addition, estimated until a provider has counted. */
-const grownTokens = (session: SessionData, characters: number, tokens = 0): number =>
-  session.contextTokens + tokens + Math.ceil(characters / charactersPerToken);
-
-const countImageTokens = (parts: readonly (ResultPart | UserText)[]): number =>
-  parts.reduce((sum, part) => sum + imageTokens(part), 0);
-
-const totalLength = (texts: readonly string[]): number =>
-  texts.reduce((sum, text) => sum + text.length, 0);
-
-/** Adds text to the trailing user message, or begins one. */
-export const appendTexts = (
-  session: SessionData,
-  origin: TextOrigin,
-  texts: readonly string[],
-): SessionData =>
-  changeSession(session, {
-    conversation: addTexts(session.conversation, origin, texts),
-    contextTokens: grownTokens(session, totalLength(texts)),
-  });
-
-/** Adds inputs of the user, with their images, to the trailing user message. */
-export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[]): SessionData => {
-  const parts = inputs.map(({ text, images }): UserText => {
-    const shown = images === undefined ? {} : { images };
-    return { type: 'text', origin: 'user', text, ...shown };
-  });
-  return changeSession(session, {
-    conversation: addParts(session.conversation, parts),
-    contextTokens: grownTokens(
-      session,
-      totalLength(inputs.map(({ text }) => text)),
-      countImageTokens(parts),
-    ),
-  });
-};
-
-/** Appends the results for the calls of the last reply, in call order. */
-export const appendResults = (session: SessionData, results: readonly ResultPart[]): SessionData =>
-  changeSession(session, {
-    conversation: addResults(session.conversation, results),
-    contextTokens: grownTokens(
-      session,
-      totalLength(results.map((result) => result.text)),
-      countImageTokens(results),
-    ),
-  });
-
-/**
- * Stores the received part of a stopped reply and estimates its size, since no provider counted it.
- */
-export const appendPartialReply = (
-  session: SessionData,
-  reply: AssistantMessage,
-  text: string,
-): SessionData =>
-  changeSession(appendReply(session, reply), {
-    contextTokens: grownTokens(session, text.length),
-  });
-
-/** Stores a complete reply. The provider's count replaces the estimate, see `readReply`. */
-export const appendReply = (session: SessionData, reply: AssistantMessage): SessionData =>
-  changeSession(session, {
-    conversation: addReply(session.conversation, reply),
-  });
-
 // ---- Money is set aside before a request is sent (rules.md#reserve-before-request) ----
 
 /*
@@ -187,7 +131,7 @@ export const OUTPUT_TOKENS_MAX = 32_000;
 /** A reply that may not be that long is not worth its request. */
 export const OUTPUT_TOKENS_MIN = 1_024;
 const MILLION = 1_000_000;
-/** Sums of prices are not exact: this share of a limit stays free. */
+/** Sums of prices are not exact: this share of a limit stays free, and so much is no difference. */
 const ROUNDING = 1e-9;
 
 /** A request that the runtime is about to send, with its size. */
@@ -367,6 +311,267 @@ export const reserveForCalls = (session: SessionData, ids: readonly string[]): S
   return changeSession(session, { reserved: [...session.reserved, reservation] });
 };
 
+/*
+ * ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
+ *
+ * 1. All of it is known (`coverage: 'whole'`): it counts as it is.
+ * 2. A part is known (`partial`): the worst case of the output is added. Where no money was set
+ *    aside, the sum of dollars is a lower bound from then on.
+ * 3. None is known, but the request was refused or never sent, or the work has ended by itself: it
+ *    costs nothing, and its id is closed.
+ * 4. None is known otherwise: the id stays open, and its money set aside, until a late report.
+ *
+ * Without `coverage` the usage of a reply or of a phase is whole, that of a failure or of a late
+ * report is a part.
+ */
+
+/** Totals with the usage of one more call. */
+export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
+  inputTokens: total.inputTokens + usage.inputTokens,
+  outputTokens: total.outputTokens + usage.outputTokens,
+  cacheReadTokens: total.cacheReadTokens + usage.cacheReadTokens,
+  cacheWriteTokens: total.cacheWriteTokens + usage.cacheWriteTokens,
+  costUsd: total.costUsd + (usage.costUsd ?? 0),
+  unpriced: total.unpriced + (usage.unpriced ?? 0) + (usage.costUsd === null ? 1 : 0),
+  ...joinEstimated(total, usage),
+  ...(total.atLeast || usage.atLeast ? { atLeast: true } : {}),
+});
+
+/**
+ * The usage as it counts: an unknown part counts at its reserved worst case. A request with $0.10
+ * reserved for its input and $0.40 for its output breaks off, and reports $0.12: it counts $0.50.
+ */
+export const settledUsage = (
+  session: SessionData,
+  id: string,
+  usage: Usage,
+  coverage: UsageCoverage,
+): Usage => {
+  const reservation = findReservation(session, id);
+  if (reservation === undefined || reservation.usd === 0) return usage;
+  if (usage.costUsd === null) return { ...usage, costUsd: reservation.usd };
+  if (coverage === 'whole') return usage;
+  const worstUsd = Math.min(reservation.usd, usage.costUsd + reservation.outputUsd);
+  return { ...usage, costUsd: Math.max(usage.costUsd, worstUsd) };
+};
+
+/** Under a limit in dollars the worst case of a call is set aside until its cost is known. */
+const hasWorstCase = (session: SessionData, id: string): boolean =>
+  (findReservation(session, id)?.usd ?? 0) > 0;
+
+/** Whether a call that broke off, with this part of its usage, may have cost more than it counts. */
+const mayCostMore = (session: SessionData, id: string, usage: Usage): boolean => {
+  // a free model has tokens that cost nothing; without tokens nothing may be reported yet
+  const isFree = usage.costUsd === 0 && totalTokens(usage) > 0;
+  return usage.costUsd !== null && !isFree && !hasWorstCase(session, id);
+};
+
+/** Counts usage once per id. Without usage the id stays open, since usage may come late. */
+export const countUsage = (
+  session: SessionData,
+  id: string,
+  usage: Usage | null,
+  coverage: UsageCoverage = 'whole',
+): SessionData => {
+  if (usage === null || !session.unaccounted.includes(id)) return session;
+  const settled = settledUsage(session, id, usage, coverage);
+  // `measured`: a request whose tokens the model itself has counted (an estimate has no price)
+  const sent = findReservation(session, id)?.sent ?? null;
+  const hasFigures = usage.costUsd !== null && totalTokens(usage) > 0;
+  const isKnown = coverage === 'whole' && hasFigures && sent !== null;
+  const atLeast = coverage === 'partial' && mayCostMore(session, id, usage);
+  return changeSession(session, {
+    unaccounted: session.unaccounted.filter((open) => open !== id),
+    reserved: withoutReservations(session, [id]),
+    usage: addUsage(session.usage, atLeast ? { ...settled, atLeast } : settled),
+    ...(isKnown ? { measured: { ...sent, tokens: totalTokens(usage) } } : {}),
+  });
+};
+
+/** An answer with one of these errors, in place of a reply, costs nothing. */
+const refusals: ReadonlySet<ModelErrorKind> = new Set([
+  'auth',
+  'badRequest',
+  'rateLimited',
+  'overloaded',
+  'quotaExhausted',
+  'contextOverflow',
+]);
+
+/** Whether a failed request that reports no usage was refused by its provider, or never sent. */
+export const costsNothing = ({
+  error,
+  firstPieceAt,
+}: Pick<On<'LlmFailed'>, 'error' | 'firstPieceAt'>): boolean =>
+  firstPieceAt === undefined && (error.sent === 'no' || refusals.has(error.kind));
+
+/**
+ * Counts a failed request. If its provider refused or never received it, its id is closed. Any
+ * other failed request without usage stays open and reserved, since it may have cost that much.
+ */
+export const countFailure = (session: SessionData, failure: On<'LlmFailed'>): SessionData => {
+  const { requestId, usage } = failure;
+  if (usage !== null) return countUsage(session, requestId, usage, failure.coverage ?? 'partial');
+  const isFree = failure.coverage === 'whole' || costsNothing(failure);
+  return isFree ? closeId(session, requestId, null) : session;
+};
+
+/** Counts a failed compaction. If its cost is unknown, its id stays open. */
+export const countFailedCompaction = (
+  session: SessionData,
+  { compactionId, usage, coverage }: On<'CompactionFailed'>,
+): SessionData =>
+  coverage === 'whole'
+    ? closeId(session, compactionId, usage)
+    : countUsage(session, compactionId, usage, 'partial');
+
+/**
+ * Counts the final report of an id. Without usage the id is closed, since nothing can come late.
+ */
+const closeId = (
+  session: SessionData,
+  id: string,
+  usage: Usage | null,
+  coverage?: UsageCoverage,
+): SessionData => {
+  if (usage !== null) return countUsage(session, id, usage, coverage);
+  if (!session.unaccounted.includes(id)) return session;
+  return changeSession(session, {
+    unaccounted: session.unaccounted.filter((open) => open !== id),
+    reserved: withoutReservations(session, [id]),
+  });
+};
+
+/** Counts a completed hook phase. A failed phase leaves its id open. */
+export const countHookUsage = (
+  session: SessionData,
+  { hookId, usage, coverage }: On<'HookCompleted'>,
+): SessionData => closeId(session, hookId, usage, coverage);
+
+/** The usage id of a spending call, open from its start to its outcome. */
+export const spendingId = (batchId: string, callId: string): string => `${batchId}/${callId}`;
+export const isSpendingId = (id: string): boolean => id.includes('/');
+const isHookId = (id: string): boolean => id.startsWith('hook-');
+
+/**
+ * Counts the outcome of a spending call. A stopped or lost call that reports no usage keeps its
+ * reservation; without one nobody knows what it cost.
+ */
+export const countToolUsage = (
+  session: SessionData,
+  { batchId, callId, outcome }: On<'ToolCompleted'>,
+): SessionData => {
+  const id = spendingId(batchId, callId);
+  const { status, ran, usage = null } = outcome;
+  const mayCost = usage === null && ran !== 'no' && status !== 'ok' && status !== 'failed';
+  // a call that has ended by itself reports what it spent
+  if (!mayCost || !session.unaccounted.includes(id)) return closeId(session, id, usage);
+  return findReservation(session, id) === undefined
+    ? asLowerBound(closeId(session, id, null))
+    : session;
+};
+
+/** The session whose sum of dollars is a lower bound from now on. */
+const asLowerBound = (session: SessionData): SessionData =>
+  changeSession(session, { usage: { ...session.usage, atLeast: true } });
+
+/** Whether an open id is that of a phase of hooks for which no money was ever set aside. */
+const isUnreservedHook = (session: SessionData, id: string): boolean =>
+  isHookId(id) && findReservation(session, id) === undefined;
+
+/**
+ * The sums of a session as they are told: `atLeast` also while the usage of work that is over has
+ * not come. A failed phase of hooks first reports what it has asked a model for; only under a limit
+ * can a part of that be late, and it stays reserved.
+ */
+export const toldUsage = (state: State): UsageTotals => {
+  const { session } = state;
+  const running =
+    state.name === 'ExecutingTools'
+      ? state.calls.filter(isRunning).map(({ judged }) => spendingId(state.batchId, judged.callId))
+      : [measuredId(state)];
+  const isMissing = (id: string): boolean =>
+    !running.includes(id) && !isUnreservedHook(session, id);
+  const { usage, unaccounted } = session;
+  return unaccounted.some(isMissing) ? { ...usage, atLeast: true } : usage;
+};
+
+/**
+ * Counts the usage in a late event, if it has any. It says nothing of the next request: the
+ * conversation may have been replaced meanwhile.
+ */
+const countLate = (before: SessionData, event: Event): SessionData => {
+  const counted = countEvent(before, event);
+  return counted === before ? before : changeSession(counted, { measured: before.measured });
+};
+
+const countEvent = (session: SessionData, event: Event): SessionData => {
+  switch (event.type) {
+    case 'LlmCompleted':
+      return countUsage(session, event.requestId, event.usage);
+    case 'LlmFailed':
+      return countFailure(session, event);
+    case 'CompactionCompleted':
+      return countUsage(session, event.compactionId, event.usage);
+    case 'CompactionFailed':
+      return countFailedCompaction(session, event);
+    case 'HookCompleted':
+      return countHookUsage(session, event);
+    case 'ToolCompleted':
+      return countToolUsage(session, event);
+    case 'UsageReported':
+      return countUsage(session, event.usageId, event.usage, event.coverage ?? 'partial');
+    default:
+      return session;
+  }
+};
+
+/** A stale event changes nothing but usage, and is told as late (rules.md#stale-events). */
+export const countStale = <S extends State>(state: S, event: Event): Stay<S> => {
+  const session = countLate(state.session, event);
+  const why = `stale: ${event.type} answers nothing that is open`;
+  return session === state.session
+    ? ignore(state, why)
+    : { ...go(withSession(state, session)), late: why };
+};
+
+/** UsageReported: usage that came late, or a report that could not be counted. */
+export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
+  const session = countLate(state.session, event);
+  const { fault } = event;
+  const warnings =
+    fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
+  if (session !== state.session) return go(withSession(state, session), ...warnings);
+  if (fault !== undefined) return go(state, ...warnings);
+  return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
+};
+
+// ---- What an ended process had sent ----
+
+/**
+ * The session in another process. The work `sentId` of the old one (a request, a summary, a phase
+ * of hooks) may have cost something, although it is done again under its id; so may its spending
+ * calls. Their ids are closed unless they run again: no report can come any more. What was set
+ * aside for them stays for `settleLost`, which follows and counts it as spent.
+ */
+export const countAbandoned = (
+  session: SessionData,
+  sentId: string | null,
+  running: readonly string[],
+): SessionData => {
+  const { unaccounted } = session;
+  const isAbandoned = (id: string): boolean => isSpendingId(id) && !running.includes(id);
+  // Under a limit a phase of hooks reserves before it asks a model.
+  const askedNone = (id: string): boolean =>
+    hasMoneyLimit(session) && isUnreservedHook(session, id);
+  const mayHaveCost = unaccounted.some(
+    (id) => (id === sentId || isAbandoned(id)) && !askedNone(id) && !hasWorstCase(session, id),
+  );
+  const open = unaccounted.filter((id) => !isAbandoned(id));
+  const closed = changeSession(session, { unaccounted: open });
+  return mayHaveCost ? asLowerBound(closed) : closed;
+};
+
 /**
  * Reservations of an ended process count as spent, since no usage of its requests can come any
  * more, and their ids are closed. `sentId`: the work that is done again, whose id stays open.
@@ -394,3 +599,43 @@ export const settleLost = (
     `${formatNumber('usd', usd)}, the most that it can be, counts as spent`;
   return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
+
+// ---- What is said of usage ----
+
+/** Warns of a provider that charged more than was set aside for the usage that has come now. */
+const surplusWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
+  const { reserved, settings } = before;
+  const paid = reserved.filter(({ id }) => findReservation(after, id) === undefined);
+  const most = paid.reduce((sum, one) => sum + one.usd, 0);
+  const usd = after.usage.costUsd - before.usage.costUsd;
+  if (paid.length === 0 || usd <= most + ROUNDING) return [];
+  // without a limit nothing was set aside, so nothing was foreseen
+  if (most === 0 && settings.limits.usd === 'unlimited') return [];
+  const foreseen =
+    most === 0
+      ? 'what counted as free: set the prices of its model'
+      : `what could cost ${formatNumber('usd', most)} at most: a reply or prices are larger than it ` +
+        'was told';
+  const text = `the provider charged ${formatNumber('usd', usd)} for ${foreseen}`;
+  return [{ type: 'DisplayWarning', kind: 'usage', text }];
+};
+
+/** What is to be said of the usage that one event has counted. */
+export const usageWarnings = (before: SessionData, after: SessionData): readonly Action[] => [
+  ...surplusWarnings(before, after),
+  ...estimateWarnings(before, after),
+];
+
+/** Says once of each model that its server reports no usage, when the first estimate counts. */
+const estimateWarnings = (before: SessionData, after: SessionData): readonly Action[] => {
+  const { estimated: known = [] } = before.usage;
+  const { estimated = known } = after.usage;
+  return estimated
+    .filter((model) => !known.includes(model))
+    .map((model): Action => ({ type: 'DisplayWarning', kind: 'usage', text: silentText(model) }));
+};
+
+export const silentText = (model: string): string =>
+  `the server of ${model} reports no usage that can be counted: tokens are estimated from the ` +
+  'length of its requests and replies, and under a limit in dollars each request counts as the ' +
+  'most that it can cost';

@@ -25,9 +25,9 @@ import {
   schedule,
   timerFrom,
 } from '../state.js';
-import { countFailure, countUsage, hasMoneyLimit } from './budget.js';
+import { hasMoneyLimit } from './budget.js';
 import { mayCompact, newCompacting } from './compaction.js';
-import { newCallingLlm, retractPartial } from './request.js';
+import { countFailure, countUsage, newCallingLlm, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';
 
 type Calling = In<'CallingLlm'>;

@@ -51,9 +51,9 @@ import {
   withdrawApprovals,
 } from './batch-calls.js';
 import { forceBatch, settleForShutdown } from './batch-events.js';
-import { countAbandoned, resetClock, resumeClock } from './budget.js';
+import { resetClock, resumeClock } from './budget.js';
 import { hookAgain } from './hooks.js';
-import { retractPartial, settleLost } from './request.js';
+import { countAbandoned, retractPartial, settleLost } from './request.js';
 import { noteCutRewind } from './rewind.js';
 import { keepPartial } from './stop.js';
 import { admit, expectNeeds, spendingIds, startingIds, startReadyCalls } from './tool-batch.js';

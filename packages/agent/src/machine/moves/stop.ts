@@ -19,6 +19,8 @@ import {
 } from '../event.js';
 import type { AssistantMessage, Image } from '../message.js';
 import {
+  appendPartialReply,
+  appendTexts,
   type CancelCause,
   type CancelledCause,
   cancelFacts,
@@ -31,8 +33,7 @@ import {
   type SessionUpdate,
   type State,
 } from '../state.js';
-import { countFailure } from './budget.js';
-import { appendPartialReply, appendTexts, retractPartial } from './request.js';
+import { countFailure, retractPartial } from './request.js';
 
 /*
  * ---- The cause ----

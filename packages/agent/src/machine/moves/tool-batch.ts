@@ -53,8 +53,8 @@ import {
   truncatedText,
   unbilledText,
 } from './batch-calls.js';
-import { hasSessionLimit, isSpendingId, sessionLimit, spendingId } from './budget.js';
-import { reserveForCalls } from './request.js';
+import { hasSessionLimit, sessionLimit } from './budget.js';
+import { isSpendingId, reserveForCalls, spendingId } from './request.js';
 
 /*
  * ---- The start ----

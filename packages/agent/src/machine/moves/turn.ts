@@ -9,6 +9,8 @@
 import type { Event, On, QueuedInput } from '../event.js';
 import { readLimit } from '../settings.js';
 import {
+  appendInputs,
+  appendTexts,
   changeCounter,
   changeSession,
   go,
@@ -33,7 +35,7 @@ import {
   startClock,
 } from './budget.js';
 import { enoughToCompact, needsCompaction, newCompacting } from './compaction.js';
-import { appendInputs, appendTexts, newCallingLlm } from './request.js';
+import { newCallingLlm } from './request.js';
 
 type Waiting = In<'WaitingForUserInput'>;
 
