@@ -130,6 +130,23 @@ test('a command whose changes have no room for copies at its end has still ended
   assert.equal(fs.existsSync(path.join(copies, '../running')), false);
 });
 
+test('a branch and a folder of branches take the place of each other', (t) => {
+  const { begin, end, gitFolder, copies } = prepare(t, noGit);
+  const git = (...words: readonly string[]): unknown =>
+    execFileSync('git', [`--git-dir=${gitFolder}`, ...words], { stdio: 'ignore' });
+  git('-c', 'user.name=u', '-c', 'user.email=e', 'commit', '-q', '--allow-empty', '-m', 'one');
+  git('branch', 'a');
+  for (const [from, to] of [['a', 'a/b/c'], ['a/b/c', 'a'], ['a', 'a/d'], ['a/d', 'a']] as const) {
+    begin();
+    git('branch', '-m', from, to);
+    end();
+    begin();
+    const copied = (name: string): boolean => fs.existsSync(path.join(copies, 'copy', name));
+    assert.deepEqual([`refs/heads/${to}`, `logs/refs/heads/${to}`].map(copied), [true, true]);
+    end();
+  }
+});
+
 test('a huge file neither stops a check nor is copied', (t) => {
   const { begin, end, write, writeObject, gitFolder, copies } = prepare(t, noGit);
   const object = writeObject(9);

@@ -317,6 +317,13 @@ class GitFolder {
   }
 
   #copyFiles(names: readonly string[], copied: CopiedFiles): void {
+    // first: a branch `a` may have become `a/b`
+    const existing = new Set(names);
+    for (const name of copied.keys()) {
+      if (existing.has(name)) continue;
+      this.#removeCopy(name);
+      copied.delete(name);
+    }
     let folder = '';
     for (const name of names) {
       const before = copied.get(name);
@@ -329,12 +336,11 @@ class GitFolder {
       if (stamp === null) copied.delete(name);
       else copied.set(name, stamp);
     }
-    const existing = new Set(names);
-    for (const name of copied.keys()) {
-      if (existing.has(name)) continue;
-      rmSync(this.#copyPath(name), { force: true });
-      copied.delete(name);
-    }
+  }
+
+  /** Removes a copy, or the empty folders of earlier ones: a branch `a/b` may have become `a`. */
+  #removeCopy(name: string): void {
+    rmSync(this.#copyPath(name), { recursive: true, force: true });
   }
 
   /** Copies a file and returns its stamp; null: there is no copy. */
@@ -345,7 +351,7 @@ class GitFolder {
     const status = entryStatus(from);
     if (status?.isFile() && before === statusStamp(status)) return before;
     if (!status?.isFile() || (!isLoose(name) && status.size > bytesMax(name))) {
-      rmSync(to, { force: true });
+      this.#removeCopy(name);
       return null;
     }
     const isLinked = isLoose(name) && this.#bytes + status.size > COPIES_BYTES_MAX;
@@ -353,12 +359,13 @@ class GitFolder {
     try {
       if (isLinked) linkRegular(from, draft);
       else copyRegularSync(from, draft, { follow: 'none' });
+      if (isFolder(to)) this.#removeCopy(name);
       renameSync(draft, to);
     } catch (error) {
       rmSync(draft, { force: true });
       // The command is refused. The old copy stays.
       if (FULL.has(errorCode(error))) throw error;
-      rmSync(to, { force: true });
+      this.#removeCopy(name);
       // deleted meanwhile, unreadable for us, or a link on another file system: a limit that
       // docs/proof/security.md names
       return null;
