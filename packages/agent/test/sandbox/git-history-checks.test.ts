@@ -14,19 +14,19 @@ import {
   NO_PURPOSE,
   type RunningCommand,
 } from '../../src/command/sandbox/git-history.js';
-import { findProgram } from '../../src/platform/find-program.js';
+import { findProgram, type ProgramPath } from '../../src/platform/find-program.js';
 
 // Only what is certainly bad is moved out of a git folder, and what a crash left changes no copy.
 
 const noGit: FindGit = () => null;
 
 /** A git folder, and a loose object in it with its name. */
-const prepare = (t: TestContext, git: FindGit) => {
+const prepare = (t: TestContext, git: FindGit, gitTimeoutMs = 60_000) => {
   const workspace = temporaryFolder(t, 'history');
   const gitFolder = path.join(workspace, '.git');
   execFileSync('git', ['init', '-q', workspace]);
   const sessionFolder = path.join(workspace, 's');
-  const history = new GitHistory({ workspace, sessionFolder, git });
+  const history = new GitHistory({ workspace, sessionFolder, git, gitTimeoutMs });
   const running: RunningCommand[] = [];
   const write = (name: string, content: string | Buffer): string => {
     const place = path.join(gitFolder, name);
@@ -61,10 +61,12 @@ test('a new object is moved away if it is damaged, not if it is too large to be 
   assert.deepEqual([large, small, damaged].map(fs.existsSync), [true, true, false]);
 });
 
+const findGit = (): ProgramPath =>
+  findProgram('git', { environment: { PATH: '/usr/bin:/bin' }, workspace: '/nowhere' }) ??
+  assert.fail('git is missing');
+
 test('new packs are judged when they are complete, and only by git', (t) => {
-  const environment = { PATH: '/usr/bin:/bin' };
-  let git = findProgram('git', { environment, workspace: '/nowhere' });
-  assert.ok(git !== null);
+  let git: ProgramPath | null = findGit();
   const { begin, end, write } = prepare(t, () => git);
   begin();
   const pack = write('objects/pack/pack-1.pack', 'PACK');
@@ -79,6 +81,40 @@ test('new packs are judged when they are complete, and only by git', (t) => {
   write('objects/info/commit-graph', 'graph');
   write('objects/pack/multi-pack-index', 'packs');
   assert.deepEqual(end(), [], 'without git nothing is known about them');
+});
+
+test('pipes that git would wait for are moved away', (t) => {
+  const { begin, end, write, writeObject, gitFolder } = prepare(t, findGit, 3_000);
+  const at = (name: string): string => path.join(gitFolder, name);
+  const object = writeObject(9);
+  write('objects/pack/pack-1.pack', 'PACK');
+  begin({ ...NO_PURPOSE, movesBorder: true });
+  fs.rmSync(object);
+  const names = [
+    'refs/heads/x',
+    'objects/pack/multi-pack-index',
+    'objects/pack/pack-1.idx',
+    'shallow',
+  ];
+  execFileSync('mkfifo', names.map(at));
+  fs.symlinkSync(at('refs/heads/x'), at('refs/tags/y'));
+  const startMs = performance.now();
+  assert.match(end().join(), /put back: 1 object.*moved away/);
+  assert.ok(performance.now() - startMs < 2_500, 'git did not wait');
+  for (const name of [...names, 'refs/tags/y']) assert.equal(fs.existsSync(at(name)), false, name);
+});
+
+test('git that does not end is killed, and is not asked again in the same check', (t) => {
+  const folder = temporaryFolder(t, 'slow-git');
+  const [program, starts] = [path.join(folder, 'git'), path.join(folder, 'starts')];
+  fs.writeFileSync(program, `#!/bin/sh\necho >> ${starts}\nexec sleep 100\n`, { mode: 0o755 });
+  const { begin, end, write, writeObject } = prepare(t, () => program as ProgramPath, 500);
+  const object = writeObject(9);
+  const branch = write('refs/heads/a', `${'1'.repeat(40)}\n`);
+  begin();
+  for (const place of [object, branch]) fs.rmSync(place);
+  assert.match(end().join(), /put back: 1 object, refs\/heads\/a/);
+  assert.equal(fs.readFileSync(starts, 'utf8').length, 2, 'in the check, and in the one after it');
 });
 
 test('what a killed process left in the way changes no copy, and hinders no repair', (t) => {
@@ -136,7 +172,12 @@ test('a branch and a folder of branches take the place of each other', (t) => {
     execFileSync('git', [`--git-dir=${gitFolder}`, ...words], { stdio: 'ignore' });
   git('-c', 'user.name=u', '-c', 'user.email=e', 'commit', '-q', '--allow-empty', '-m', 'one');
   git('branch', 'a');
-  for (const [from, to] of [['a', 'a/b/c'], ['a/b/c', 'a'], ['a', 'a/d'], ['a/d', 'a']] as const) {
+  for (const [from, to] of [
+    ['a', 'a/b/c'],
+    ['a/b/c', 'a'],
+    ['a', 'a/d'],
+    ['a/d', 'a'],
+  ] as const) {
     begin();
     git('branch', '-m', from, to);
     end();
@@ -255,3 +296,14 @@ for (const { purpose, file, before } of PURPOSES)
     fs.rmSync(place);
     assert.match(end().join(), new RegExp(`put back: ${file}`), 'control');
   });
+
+test('what an ended command did on purpose is no purpose of the others after a crash', (t) => {
+  const { history, begin, write, gitFolder, sessionFolder } = prepare(t, noGit);
+  const branch = write('refs/heads/old', `${HASH}\n`);
+  const approved = history.begin([gitFolder], ANY_PURPOSE);
+  begin();
+  history.end(approved);
+  fs.rmSync(branch);
+  finishHistory(sessionFolder, noGit, { isLast: true });
+  assert.ok(fs.existsSync(branch));
+});

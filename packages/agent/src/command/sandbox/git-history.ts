@@ -28,6 +28,7 @@ import {
   chownSync,
   constants,
   copyFileSync,
+  type Dirent,
   existsSync,
   linkSync,
   lstatSync,
@@ -39,11 +40,13 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { inflateSync } from 'node:zlib';
+import { attemptNow } from '../../platform/attempt.js';
 import {
   copyRegularSync,
   entriesIn,
   entryStatus,
   errorCode,
+  followStatus,
   holdFolderSync,
   isFolder,
   namesIn,
@@ -84,7 +87,15 @@ export type HistoryOptions = {
   readonly workspace: string;
   readonly sessionFolder: string;
   readonly git: FindGit;
+  /** For one call of git. */
+  readonly gitTimeoutMs?: number;
 };
+
+/**
+ * Git that needs longer counts as missing. It may wait forever for what a command left behind, and
+ * all of Pawl waits for it.
+ */
+const GIT_TIMEOUT_MS = 60_000;
 
 /** Pause before a damaged folder is checked again, in ms, and the most such checks. */
 const QUIET_MS = 25;
@@ -112,8 +123,7 @@ export class GitHistory {
     }
     const command = { gitFolders, purpose };
     const running = [...this.#running, command];
-    if (running.some((one) => one.gitFolders.length > 0))
-      writePrivateSync(runningFile(this.#store), JSON.stringify(runningPurpose(running)));
+    this.#recordPurpose(running);
     // Last: a full disk refuses the command, which then has no `end`.
     this.#running = running;
     return command;
@@ -132,6 +142,8 @@ export class GitHistory {
       if (!isLast) this.#takeOver(gitFolder);
     }
     if (others.size === 0) rmSync(runningFile(this.#store), { force: true });
+    // on a full disk the earlier record stays
+    else attemptNow(() => this.#recordPurpose(this.#running));
     const notes = this.#notes;
     this.#notes = [];
     return notes;
@@ -153,6 +165,11 @@ export class GitHistory {
     for (const gitFolder of this.#runningFolders()) this.#check(gitFolder);
     this.#running = [];
     rmSync(runningFile(this.#store), { force: true });
+  }
+
+  #recordPurpose(running: readonly RunningCommand[]): void {
+    if (running.some(({ gitFolders }) => gitFolders.length > 0))
+      writePrivateSync(runningFile(this.#store), JSON.stringify(runningPurpose(running)));
   }
 
   #runningFolders(): ReadonlySet<string> {
@@ -192,8 +209,8 @@ export class GitHistory {
   #open(gitFolder: string): GitFolder {
     const cached = this.#folders.get(gitFolder);
     if (cached !== undefined) return cached;
-    const { sessionFolder, git } = this.#options;
-    const folder = new GitFolder(sessionFolder, String(this.#folders.size + 1), gitFolder, git);
+    const name = String(this.#folders.size + 1);
+    const folder = new GitFolder(this.#options, name, gitFolder);
     this.#folders.set(gitFolder, folder);
     return folder;
   }
@@ -216,7 +233,7 @@ export const finishHistory = (
   const lines = namesIn(top).flatMap((name) => {
     const gitFolder = readBytes(path.join(top, name, 'folder'), TEXT_MAX)?.toString('utf8') ?? '';
     if (gitFolder === '') return [];
-    const folder = new GitFolder(sessionFolder, name, gitFolder, git);
+    const folder = new GitFolder({ sessionFolder, git }, name, gitFolder);
     folder.load();
     return linesFor(gitFolder, folder.check(purpose));
   });
@@ -269,6 +286,7 @@ const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 class GitFolder {
   readonly #gitFolder: string;
   readonly #findGit: FindGit;
+  readonly #gitTimeoutMs: number;
   /** The session's folder for this git folder, with the copies. */
   readonly #store: string;
   /** The copies, laid out like the git folder. */
@@ -292,11 +310,18 @@ class GitFolder {
   /** The purpose and the repairs of the present check. */
   #purpose = NO_PURPOSE;
   #repairs = new Repairs();
+  /** Whether git has answered every question of the present check. */
+  #isGitUsable = true;
 
   /** `name`: the number of the git folder in its session. */
-  constructor(sessionFolder: string, name: string, gitFolder: string, findGit: FindGit) {
+  constructor(
+    { sessionFolder, git, gitTimeoutMs = GIT_TIMEOUT_MS }: Omit<HistoryOptions, 'workspace'>,
+    name: string,
+    gitFolder: string,
+  ) {
     this.#gitFolder = gitFolder;
-    this.#findGit = findGit;
+    this.#findGit = git;
+    this.#gitTimeoutMs = gitTimeoutMs;
     this.#store = path.join(historyFolder(sessionFolder), name);
     this.#copyTop = path.join(this.#store, 'copy');
     this.#aside = path.join(sessionFolder, 'set-aside', `git-${name}`);
@@ -446,7 +471,9 @@ class GitFolder {
   check(purpose: HistoryPurpose): Repairs {
     this.#purpose = purpose;
     this.#repairs = new Repairs();
+    this.#isGitUsable = true;
     if (!isFolder(this.#gitFolder)) return this.#repairs;
+    for (const name of specialFiles(this.#gitFolder)) this.#moveAway(name);
     this.#restoreFiles();
     this.#checkPacks();
     this.#checkObjects();
@@ -766,8 +793,13 @@ class GitFolder {
     return this.#copied(name)?.toString('latin1') ?? '';
   }
 
+  /** Null: there is no answer of git, and none to later questions of this check. */
   #git(words: readonly string[], lines: readonly string[] = []): ReturnType<typeof askGit> {
-    return askGit(this.#findGit, this.#gitFolder, words, { input: lines.join('\n') });
+    if (!this.#isGitUsable) return null;
+    const options = { input: lines.join('\n'), timeoutMs: this.#gitTimeoutMs };
+    const answer = askGit(this.#findGit, this.#gitFolder, words, options);
+    this.#isGitUsable = answer !== null;
+    return answer;
   }
 
   /** Restores a file, or moves it away if it did not exist before. */
@@ -944,12 +976,30 @@ const indexName = (name: string): string => name.replace(/\.pack$/, '.idx');
 const objectHash = (object: string): string => object.slice(8, 10) + object.slice(11);
 
 /** Regular files below a folder, relative to `top`, without git's lock files. */
-const filesBelow = (top: string, folder: string): readonly string[] => {
+const filesBelow = (top: string, folder: string): readonly string[] =>
+  entriesBelow(top, folder)
+    .filter(({ entry }) => entry.isFile() && !entry.name.endsWith('.lock'))
+    .map(({ place }) => place);
+
+/** What is below a folder, but no folders. `place`: relative to `top`. */
+const entriesBelow = (top: string, folder: string): readonly EntryBelow[] => {
   if (!isFolder(path.join(top, folder))) return [];
   return entriesIn(path.join(top, folder)).flatMap((entry) => {
     const place = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) return filesBelow(top, place);
-    return entry.isFile() && !entry.name.endsWith('.lock') ? [place] : [];
+    return entry.isDirectory() ? entriesBelow(top, place) : [{ place, entry }];
+  });
+};
+
+type EntryBelow = { readonly place: string; readonly entry: Dirent };
+
+/** Pipes, sockets and devices, and links to them, in the place of files that git reads. */
+const specialFiles = (gitFolder: string): readonly string[] => {
+  const below = ['refs', 'logs', 'objects/info', 'objects/pack', 'worktrees']
+    .flatMap((folder) => entriesBelow(gitFolder, folder))
+    .filter(({ entry }) => !entry.isFile());
+  return [...TOP_FILES, ...below.map(({ place }) => place)].filter((name) => {
+    const status = followStatus(path.join(gitFolder, name));
+    return status !== null && !status.isFile() && !status.isDirectory();
   });
 };
 
