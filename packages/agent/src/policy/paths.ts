@@ -4,7 +4,7 @@
  *
  * From top to bottom: lists of words; protected paths with their reasons; the user's places;
  * `markSensitivePaths`, which marks all in the facts of a call; names of programs and of what they
- * generate; and settings of git whose value it runs.
+ * generate; settings of git whose value it runs, and the grammar of its configuration.
  */
 
 import type { CallFacts } from './judged-call.js';
@@ -436,3 +436,61 @@ export const settingCommand = (key: string, value: string): string | null => {
 
 /** The key of a setting, as in `settingCommand`: `section.key` or `section.*.key`. */
 export const settingKey = (name: string): string => name.toLowerCase().replace(/\..*\./s, '.*.');
+
+// ---- Git's configuration ----
+
+/** One setting in a configuration. */
+export type ConfigEntry = {
+  /** As `settingKey` returns it, such as `remote.*.url`. */
+  readonly key: string;
+  readonly value: string;
+  /** The head of its section, and its name there. */
+  readonly head: string;
+  readonly name: string;
+};
+
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b', '\n': '' };
+
+/** A value as git reads it: without quotes and continuations. A NUL ends it. */
+const plainValue = (text: string): string => {
+  let value = '';
+  let length = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] ?? '';
+    const isSpace = !isQuoted && /[ \t\r]/.test(character);
+    if (character === '\\') {
+      at += 1;
+      value += ESCAPES[text[at] ?? ''] ?? text[at] ?? '';
+    } else if (character === '"') isQuoted = !isQuoted;
+    else if (!isSpace || value !== '') value += character;
+    if (!isSpace) length = value.length;
+  }
+  return value.slice(0, length).replace(/\0.*/s, '');
+};
+
+// One item of a configuration in git's own grammar: space, a comment, a head, or a setting.
+const HEAD = String.raw`\[(?=[^\]])([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]`;
+const QUOTED = String.raw`"(?:[^"\\\n]|\\[\n"\\tbn])*"`;
+const VALUE = String.raw`=((?:[^"\\\n#;]|\\(?:[\n"\\tbn]|$)|${QUOTED})*)(?:[#;][^\n]*)?`;
+const SETTING = String.raw`([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:${VALUE})?(?:\n|$)`;
+const ITEM = new RegExp(String.raw`[ \t\r\n]+|[#;][^\n]*|(${HEAD})|${SETTING}`, 'gy');
+
+/** All settings of a configuration, up to the first item that git would refuse. */
+export const configEntries = (text: string): readonly ConfigEntry[] => {
+  const entries: ConfigEntry[] = [];
+  let head = '';
+  let section = '';
+  const plain = text.replace(/^\ufeff/, '').replaceAll('\r\n', '\n');
+  for (const [, newHead, base = '', quoted, name, value] of plain.matchAll(ITEM)) {
+    if (newHead !== undefined) {
+      head = newHead;
+      const inner = quoted === undefined ? '' : `.${quoted.replace(/\\(.)/gs, '$1')}`;
+      section = `${base}${inner}.`;
+    } else if (name !== undefined) {
+      const key = settingKey(`${section}${name}`.replace(/\0.*/s, ''));
+      entries.push({ key, value: value === undefined ? 'true' : plainValue(value), head, name });
+    }
+  }
+  return entries;
+};

@@ -100,6 +100,7 @@ const ALIASES: Aliases = {
 };
 const USE_GLOB = 'give glob, such as **/*.js';
 const ONE_PLACE = 'give one path a call, and several calls in one reply';
+/** `same`: values that change nothing and are dropped. `instead`: advice for all others. */
 const FOREIGN: ForeignFields = {
   '-n': { same: 'any' },
   '-o': { same: [false] },
@@ -115,7 +116,7 @@ const FOREIGN: ForeignFields = {
   exclude_pattern: { instead: 'give glob, such as !test/**' },
   paths: { instead: ONE_PLACE },
 };
-/** Lines after or before a match: `context` shows as many on both sides. */
+/** Lines after or before a match: the largest number becomes `context`. */
 const SIDES: readonly string[] = ['-A', '-B', 'after', 'before'];
 const MODES: ReadonlyMap<Json | undefined, boolean> = new Map([
   ['content', false],
@@ -141,8 +142,9 @@ const translate = (written: JsonObject): TranslatedInput => {
     faults.push({ field: 'case_sensitive', why: 'must be true or false: give ignoreCase' });
   const sides = SIDES.flatMap((name) => {
     const lines = readNumber(input.get(name) ?? null);
-    if (typeof lines === 'number') input.delete(name);
-    return typeof lines === 'number' ? [lines] : [];
+    if (typeof lines !== 'number') return []; // a wrong value stays, and is refused
+    input.delete(name);
+    return [lines];
   });
   const context = readNumber(input.get('context') || 0);
   if (sides.length > 0 && typeof context === 'number')
@@ -150,8 +152,10 @@ const translate = (written: JsonObject): TranslatedInput => {
   return { input: Object.fromEntries(input), faults };
 };
 
+// ---- What ripgrep finds ----
+
 /**
- * Limits ripgrep to the file names of a glob, to save time; `accepts` checks the whole glob.
+ * Limits ripgrep to the file names of a glob, to save time; `search` checks the whole glob.
  * They are given as a file type (`--type`), since ripgrep's own globs would override ignore files.
  */
 const typeFlags = (glob: string | undefined): readonly string[] => {
@@ -170,8 +174,6 @@ const ripgrepFlags = (input: Input): readonly string[] => [
   ...typeFlags(input.glob),
   `--regexp=${input.pattern}`,
 ];
-
-// ---- What ripgrep finds ----
 
 type FoundLine = {
   readonly file: string;
@@ -230,6 +232,7 @@ const collectMatches = (bounds: Bounds) => {
   const hasRoom = (): boolean => {
     if (current === undefined) return false;
     const isFirstOfFile = current.count === 1;
+    // one beyond the limit of bytes, by which `shareLines` sees that the result is cut
     if (isFirstOfFile) return files.length < limit && firstBytes <= SHOWN_BYTES;
     // a file without its first match is not shown, so no further one is collected
     const { length } = current.matches;
@@ -399,7 +402,7 @@ const describeTotals = (
 };
 
 /** A search with the lines to show. */
-type Result = {
+type Answer = {
   readonly searched: PatternResult;
   readonly shown: Shown;
   readonly cut: Cut | null;
@@ -419,7 +422,7 @@ type View = {
 const OMITTED_MAX = 5;
 
 /** The result for the model. */
-const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
+const describe = ({ searched, shown, cut, kind }: Answer, signal: AbortSignal): ToolOutcome => {
   const { isPartial, fault, regexFault, more } = searched;
   const notes = shown.omitted.slice(0, OMITTED_MAX);
   const others = shown.omitted.length - OMITTED_MAX;
@@ -442,10 +445,10 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
   return { status: 'ok', text: text(), summary: summarize({ searched, shown, cut, kind }) };
 };
 
-const summarize = ({ searched, shown, cut, kind }: Result): string => {
-  if (shown.count === 0) return 'no matches';
-  const noun = kind === 'files' ? 'file' : 'line';
-  if (cut === null && !searched.more) return plural(shown.count, noun);
+const summarize = ({ searched, shown, cut, kind }: Answer): string => {
+  const isComplete = cut === null && !searched.more && shown.omitted.length === 0;
+  if (isComplete && shown.count === 0) return 'no matches';
+  if (isComplete) return plural(shown.count, kind === 'files' ? 'file' : 'line');
   return describeTotals(shown, searched, kind === 'files' ? kind : 'linesOfOne');
 };
 
@@ -478,7 +481,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
   // ripgrep prints paths relative to the workspace; the glob is relative to `path`
   const prefix = `${name}/`;
-  const isSecretPlace = context.isSecret?.(real) === true;
+  const isSecretPlace = context.isSecret?.(real) === true; // the user was asked about it
   const accepts = (file: string): boolean =>
     (glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file)) &&
     (isSecretPlace || context.isSecret?.(path.resolve(workspace, file)) !== true);
@@ -620,7 +623,10 @@ const whyOmitted = (loaded: LoadedFile | null): string => {
 /** Ripgrep's note after the start of a long line. */
 const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$/;
 
-/** A line for comparisons: without byte order marks, replacement characters and line end. */
+/**
+ * A line for comparisons: without its end, and what ripgrep and we decode in different ways: byte
+ * order marks and bytes that are no UTF-8.
+ */
 const normalize = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
 /** Whether ripgrep's line is the one in the file; of a long line it has only the start. */

@@ -8,7 +8,6 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { countCases, SEED } from '../../../../test/tier.js';
 import {
   codePlaces,
-  configEntries,
   createIndexReader,
   createNamedPlaces,
   findRepository,
@@ -18,7 +17,7 @@ import {
 import { cleanConfig, isHarmlessInWorktree } from '../../src/command/sandbox/new-repository.js';
 import { ProtectedScan } from '../../src/command/sandbox/protected-scan.js';
 import { findProgram } from '../../src/platform/find-program.js';
-import { settingKey } from '../../src/policy/paths.js';
+import { configEntries, settingKey } from '../../src/policy/paths.js';
 
 // What the sandbox reads of git by itself is what git says.
 

@@ -104,6 +104,21 @@ test('git in a repository whose remotes are folders needs no network', async (t)
     assert.equal((await explainCommand(text, settings(workspace), { find })).decision, 'allow');
 });
 
+test('remotes and submodules are those that git finds in the configuration', async (t) => {
+  const workspace = createWorkspace(t, '/srv/a.git');
+  for (const [config, decision] of [
+    ['[remote "a"] url = "https://example.com/a b.git"', 'ask'],
+    ['[remote "a"]\nurl = \\\nhttps://example.com/a.git', 'ask'],
+    ['[user]\nurl = https://example.com/a.git', 'allow'],
+    ['[submodule "a"]\nurl = https://example.com/a.git', 'ask'],
+    ['# [remote "a"]\n; url = https://example.com/a.git', 'allow'],
+  ] as const) {
+    writeFileSync(path.join(workspace, '.git/config'), config);
+    const explained = await explainCommand('git fetch', settings(workspace), { find });
+    assert.equal(explained.decision, decision, config);
+  }
+});
+
 test('packages of the system ask to leave the sandbox', async (t) => {
   const workspace = createWorkspace(t, '/srv/a.git');
   const explained = await explainCommand('apt-get install -y jq', settings(workspace), { find });

@@ -389,6 +389,8 @@ test('a file that is too large to be shown is named with its size, and what can 
   await writeFile(place.path('large.log'), Buffer.alloc(size, 'x\n').fill('needle\n', 0, 7));
   await writeFile(place.path('small.log'), 'needle\n');
   const { text } = await place.run('search', { pattern: 'needle' });
+  const alone = await place.run('search', { pattern: 'needle', path: 'large.log' });
+  assert.deepEqual([alone.status, alone.status === 'ok' && alone.summary], ['ok', '0 of 1 line']);
   assert.match(text, /^small\.log\n1:needle\n\[large\.log: 1 line not shown: /);
   assert.match(text, new RegExp(`it has ${size} bytes, at most .* are read; a command can`));
 });

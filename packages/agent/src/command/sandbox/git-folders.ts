@@ -32,7 +32,7 @@ import type { ProgramPath } from '../../platform/find-program.js';
 import { listFolder } from '../../platform/replaceable-files.js';
 import { askProgramSync } from '../../platform/start-program.js';
 import { folderAbove, isOwnOrSystem } from '../../platform/trusted-folders.js';
-import { listWords, settingCommand, settingKey } from '../../policy/paths.js';
+import { type ConfigEntry, configEntries, listWords, settingCommand } from '../../policy/paths.js';
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose
@@ -231,62 +231,6 @@ const NAMES_PLACE =
 const CONFIGS_MAX = 1_000;
 const STAMPS_MAX = 2_000;
 const PLACES_MAX = 200;
-
-/** One setting in a configuration. */
-export type ConfigEntry = {
-  /** As `settingKey` (policy/paths.ts) returns it, such as `remote.*.url`. */
-  readonly key: string;
-  readonly value: string;
-  /** The head of its section, and its name there. */
-  readonly head: string;
-  readonly name: string;
-};
-
-const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b', '\n': '' };
-
-/** A value as git reads it: without quotes and continuations. A NUL ends it. */
-const plainValue = (text: string): string => {
-  let value = '';
-  let length = 0;
-  let isQuoted = false;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at] ?? '';
-    const isSpace = !isQuoted && /[ \t\r]/.test(character);
-    if (character === '\\') {
-      at += 1;
-      value += ESCAPES[text[at] ?? ''] ?? text[at] ?? '';
-    } else if (character === '"') isQuoted = !isQuoted;
-    else if (!isSpace || value !== '') value += character;
-    if (!isSpace) length = value.length;
-  }
-  return value.slice(0, length).replace(/\0.*/s, '');
-};
-
-// One item of a configuration in git's own grammar: space, a comment, a head, or a setting.
-const HEAD = String.raw`\[(?=[^\]])([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]`;
-const QUOTED = String.raw`"(?:[^"\\\n]|\\[\n"\\tbn])*"`;
-const VALUE = String.raw`=((?:[^"\\\n#;]|\\(?:[\n"\\tbn]|$)|${QUOTED})*)(?:[#;][^\n]*)?`;
-const SETTING = String.raw`([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:${VALUE})?(?:\n|$)`;
-const ITEM = new RegExp(String.raw`[ \t\r\n]+|[#;][^\n]*|(${HEAD})|${SETTING}`, 'gy');
-
-/** All settings of a configuration, up to the first item that git would refuse. */
-export const configEntries = (text: string): readonly ConfigEntry[] => {
-  const entries: ConfigEntry[] = [];
-  let head = '';
-  let section = '';
-  const plain = text.replace(/^\ufeff/, '').replaceAll('\r\n', '\n');
-  for (const [, newHead, base = '', quoted, name, value] of plain.matchAll(ITEM)) {
-    if (newHead !== undefined) {
-      head = newHead;
-      const inner = quoted === undefined ? '' : `.${quoted.replace(/\\(.)/gs, '$1')}`;
-      section = `${base}${inner}.`;
-    } else if (name !== undefined) {
-      const key = settingKey(`${section}${name}`.replace(/\0.*/s, ''));
-      entries.push({ key, value: value === undefined ? 'true' : plainValue(value), head, name });
-    }
-  }
-  return entries;
-};
 
 /** In bytes. A longer configuration is not read. */
 export const CONFIG_MAX = 1024 * 1024;

@@ -9,15 +9,8 @@
 
 import path from 'node:path';
 import { isFolder, isWithin, readRegularSync, realPath } from '../../platform/files.js';
-import { listWords } from '../../policy/paths.js';
-import {
-  CONFIG_MAX,
-  type ConfigEntry,
-  configEntries,
-  folderAround,
-  folderNamedIn,
-  readPathFile,
-} from './git-folders.js';
+import { type ConfigEntry, configEntries, listWords } from '../../policy/paths.js';
+import { CONFIG_MAX, folderAround, folderNamedIn, readPathFile } from './git-folders.js';
 
 /** Keys as in `ConfigEntry`. */
 const HARMLESS_KEYS: ReadonlySet<string> = new Set(

@@ -5,14 +5,14 @@
  * Well-known commands can't work without the network (`npm install`, `git fetch`), or inside the
  * sandbox (`apt-get install`, `git worktree remove`), although their call does not say so. The
  * words decide; what only a look can tell (an installed program, a remote in a folder) is looked
- * up. In doubt nothing is expected, and the command runs as it did.
+ * up. In doubt nothing is expected, and the command runs as without this file.
  */
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { readTextOrEmptySync } from '../../platform/files.js';
 import type { CallFacts, Needs, ParsedCommand, ShellFacts } from '../judged-call.js';
-import { listWords, programName } from '../paths.js';
+import { configEntries, listWords, programName } from '../paths.js';
 import type { TreeMove } from '../programs/git-moves.js';
 import { operandsIn } from '../programs/network.js';
 import type { NetworkPlace, Program, Words } from '../programs/program.js';
@@ -55,11 +55,11 @@ export const commandFacts = async (
   lookups: CommandLookups,
 ): Promise<CommandFacts> => {
   const { find, userShell = null, findLosses, findDiscarded, askGit, movedFiles } = lookups;
-  const read = await shellFacts(command, find, userShell, workspace);
-  const shell = askGit === undefined ? read : await withGitReadings(read, workspace, askGit);
+  const facts = await shellFacts(command, find, userShell, workspace);
+  const shell = askGit === undefined ? facts : await withGitReadings(facts, workspace, askGit);
   // protected files that git writes are decided about as those that a tool writes
-  const isReading = repositoryAccess(shell, needs) === 'read';
-  const moved = isReading ? [] : ((await movedFiles?.find(workspace, treeMoves(shell))) ?? []);
+  const onlyReads = repositoryAccess(shell, needs) === 'read';
+  const moved = onlyReads ? [] : ((await movedFiles?.find(workspace, treeMoves(shell))) ?? []);
   const unrecoverable =
     findLosses === undefined ? null : await unrecoverableFiles(shell, workspace, findLosses);
   const discarded =
@@ -93,9 +93,9 @@ export const expectedNeeds = (
   workspace: string,
 ): Expected | null => {
   if (unclear !== null) return null;
-  const moves = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
+  const changesFolder = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
   const expected = commands
-    .filter(({ words }) => !moves || !BY_FOLDER.test(words.join(' ')))
+    .filter(({ words }) => !changesFolder || !BY_FOLDER.test(words.join(' ')))
     .map((command) => expectedBy(command, workspace));
   return (
     expected.find((one) => one?.needs === 'outside') ?? expected.find((one) => one !== null) ?? null
@@ -118,13 +118,16 @@ const expectedBy = ({ words }: ParsedCommand, workspace: string): Expected | nul
 
 const CONFIG_BYTES_MAX = 64 * 1024;
 
-/** The addresses of the remotes of the workspace, as its own configuration writes them. */
-const remoteAddresses = (workspace: string): readonly string[] =>
-  [
-    ...readTextOrEmptySync(path.join(workspace, '.git', 'config'), CONFIG_BYTES_MAX).matchAll(
-      /^\s*(?:push)?url\s*=\s*"?([^"\s]+)/gim,
-    ),
-  ].map(([, address = '']) => address);
+/**
+ * The addresses of the remotes and submodules of the workspace, as its own configuration writes
+ * them. None in a linked worktree, where `.git` is a file.
+ */
+const remoteAddresses = (workspace: string): readonly string[] => {
+  const config = path.join(workspace, '.git', 'config');
+  return configEntries(readTextOrEmptySync(config, CONFIG_BYTES_MAX))
+    .filter(({ key }) => /^(?:remote|submodule)\.\*\.(?:push)?url$/.test(key))
+    .map(({ value }) => value);
+};
 
 /**
  * What removes or moves a worktree that is there, in words. The sandbox makes those of its files
