@@ -1,13 +1,13 @@
 /**
  * Changes files and folders that a command may replace, remove or make unreadable at any moment.
  *
- * - `createFile`, `createLink`: at an unused path. `writeBack`: the old content of a file.
- * - `replaceEntry`: a new file in place of an entry. `setAside`: moves an entry to a folder.
+ * - `listFolder`: the entries of a folder, also if a command closed it; `inFolder`: other work.
+ * - `setAside`: moves an entry to a folder. `replaceEntry`: a new file in place of an entry.
  * - `replaceKeepingCopy`: a new file in place of an old one, which is copied to a folder.
  * - `removeBelow`: an entry with everything below it.
- * - `inFolder`: other work in a folder. `listFolder`: its entries, also if a command closed it.
+ * - `writeBack`: the old content of a file. `createFile`, `createLink`: at an unused path.
  *
- * All work in an open folder (`inFolder`). Without /proc they do nothing, but for `replaceEntry`
+ * In this order. All work in an open folder (`inFolder`). Without /proc they do nothing, but for `replaceEntry`
  * and `listFolder`. For reading there is `readBytes` of files.ts.
  */
 
@@ -19,6 +19,7 @@ import {
   type Dirent,
   fchmodSync,
   fchownSync,
+  ftruncateSync,
   lstatSync,
   lutimesSync,
   mkdirSync,
@@ -115,7 +116,8 @@ const changeEntry = <T>(place: RawPath, work: (entry: RawPath, below: string) =>
 /**
  * Moves a file or folder out of the workspace into one of the session, so that no program runs it
  * by accident. Returns the new path; null if the move failed, for example because the file is
- * missing or a folder above was replaced.
+ * missing or a folder above was replaced. To another file system pipes, sockets and devices are not
+ * moved, but removed.
  */
 export const setAside = (place: RawPath, folder: string): RawPath | null =>
   changeEntry(place, (entry) => {
@@ -128,7 +130,7 @@ export const setAside = (place: RawPath, folder: string): RawPath | null =>
 
 /**
  * Makes a file in an open folder, and puts it in place of the entry with this name. If that fails,
- * only the earlier entry is there. Root gives it to the owner.
+ * only the earlier entry is there. Root gives it to `uid` and `gid`.
  */
 export const replaceEntry = (
   below: string,
@@ -189,7 +191,7 @@ const move = (from: RawPath, to: RawPath): void => {
   }
 };
 
-/** Works in a folder, by a path to the open folder. */
+/** Like `inFolder` for an entry of an open folder, which may be no symlink; throws. */
 const inEntry = (folder: RawPath, work: (below: string) => void): void => {
   const descriptor = openSync(systemPath(folder), O_PATH | FOLDER_ONLY);
   try {
@@ -206,7 +208,7 @@ const forEachEntry = (folder: RawPath, work: (entry: RawPath, name: RawPath) => 
     for (const { name } of listEntries(below)) work(`${below}/${name}`, name);
   });
 
-/** Leaves out pipes, sockets and devices. */
+/** Copies an entry with all below it, but without pipes, sockets and devices. */
 const copyEntry = (from: RawPath, to: RawPath): void => {
   const place = systemPath(from);
   const target = systemPath(to);
@@ -242,16 +244,18 @@ const removeEntry = (entry: RawPath): void => {
 
 /**
  * Restores the old content of a file in place, after it has copied the present one to a folder.
- * Returns the copy; null if the file is missing, not a regular one, or a folder above was replaced.
+ * Returns the copy; null if the file is missing, not a regular one, or a folder above was replaced,
+ * and on a full disk, which may leave a part of the old content.
  */
 export const writeBack = (place: RawPath, content: Buffer, folder: string): RawPath | null =>
   changeEntry(place, (entry) => {
     const target = copyInto(folder, entry);
     return withRegularSync(entry, { follow: 'folders' }, (reach) => {
       takeRights(reach, 0o200);
-      const descriptor = openSync(reach, constants.O_WRONLY | constants.O_TRUNC);
+      const descriptor = openSync(reach, constants.O_WRONLY);
       try {
         writeFileSync(descriptor, content);
+        ftruncateSync(descriptor, content.length); // last: a full disk empties no file
         return target;
       } finally {
         closeSync(descriptor);
@@ -262,7 +266,13 @@ export const writeBack = (place: RawPath, content: Buffer, folder: string): RawP
 /** Makes a file at an unused path. False if that failed; a part of it may be there then. */
 export const createFile = (place: RawPath, content: Buffer, mode: number): boolean =>
   changeEntry(place, (entry) => {
-    writeFileSync(systemPath(entry), content, { flag: 'wx', mode: mode & 0o777 });
+    const descriptor = openSync(systemPath(entry), 'wx', 0o600);
+    try {
+      writeFileSync(descriptor, content);
+      fchmodSync(descriptor, mode & 0o777); // not cut by the umask
+    } finally {
+      closeSync(descriptor);
+    }
     return true;
   }) ?? false;
 

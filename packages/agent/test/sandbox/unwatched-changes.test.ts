@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
+import fs, {
   chmodSync,
   existsSync,
   linkSync,
@@ -12,6 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -156,13 +157,37 @@ test('an allowed file in a folder that the quick scan leaves out stays', async (
 });
 
 test('a restored file has its mode', (t) => {
-  const { at, write, files, begin } = guardOf(t);
-  write('.npmrc', 'token');
-  chmodSync(at('.npmrc'), 0o600);
+  const umask = process.umask(0o022);
+  t.after(() => process.umask(umask));
+  for (const mode of [0o600, 0o666]) {
+    const { at, write, files, begin } = guardOf(t);
+    write('.npmrc', 'token');
+    chmodSync(at('.npmrc'), mode);
+    const writer = begin();
+    rmSync(at('.npmrc'));
+    files.end(writer);
+    assert.equal(statSync(at('.npmrc')).mode & 0o777, mode);
+  }
+});
+
+test('a full disk empties no file that has to get its old text, and the user is told', (t) => {
+  const { at, write, files, begin, told } = guardOf(t);
+  write('.envrc', 'old');
+  linkSync(at('.envrc'), at('other'));
   const writer = begin();
-  rmSync(at('.npmrc'));
+  write('other', 'new');
+  const real = fs.writeFileSync;
+  const full = t.mock.method(fs, 'writeFileSync', (...words: Parameters<typeof real>) => {
+    if (words[1].toString() === 'old') throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    real(...words);
+  });
+  syncBuiltinESMExports();
+  files.sweep();
+  full.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal(readFileSync(at('.envrc'), 'utf8'), 'new');
+  assert.match(told.join('\n'), /\.envrc is protected; what a command made there could not/);
   files.end(writer);
-  assert.equal(statSync(at('.npmrc')).mode & 0o777, 0o600);
 });
 
 test('of a file with hard links the new text is kept, and stays where it was allowed', (t) => {

@@ -451,6 +451,7 @@ export class ProtectedFiles {
           'its old content was restored',
         `What was written: ${copy}`,
       );
+    else this.#noteUnmoved(now.path);
     this.#known.delete(now.path);
     const again = protectedPathAt(now.path, now);
     if (again !== null) this.#known.set(now.path, this.#remember(again));
