@@ -1,17 +1,17 @@
 /**
  * Where git keeps a repository, which of its files git obeys or runs, and what its configuration
- * and index name. Runs git (`askGit`) so that it starts no program that the repository names.
+ * and index name.
  *
  * - A git folder holds configuration, hooks and objects: `.git`, or a bare repository.
  * - A worktree is a folder with checked-out files. A linked one has its own worktree folder, below
  *   `worktrees` of the git folder, and shares the rest with the other worktrees.
  * - A `.git` file names a git folder or a worktree folder, anywhere on the machine.
  *   `findRepository` takes one outside of the folder with the file only if it names that folder in
- *   return, which only git itself could have written there.
+ *   return, which only git itself could have written there. One inside shows nothing more.
  *
- * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); the settings
- * in a configuration (`configEntries`), and the files that they name (`createNamedPlaces`); and
- * git's index (`createIndexReader`).
+ * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); a setting
+ * (`readSetting`), and the files that a configuration names (`createNamedPlaces`); git, run so that
+ * it starts no program of the repository (`askGit`); and git's index (`createIndexReader`).
  * new-repository.ts says what may stay of a repository that a command made.
  */
 
@@ -55,7 +55,7 @@ const isGitFolder = (folder: string): boolean =>
   entryStatus(path.join(folder, 'HEAD')) !== null &&
   entryStatus(path.join(folder, 'objects')) !== null;
 
-/** Git passes over a folder named `.git` that is neither, such as an empty one. */
+/** Git passes over any other folder named `.git`, such as an empty one. */
 const isGitOrWorktreeFolder = (folder: string): boolean =>
   isGitFolder(folder) ||
   ['HEAD', 'commondir'].every((name) => entryStatus(path.join(folder, name)) !== null);
@@ -66,20 +66,24 @@ const isGitOrWorktreeFolder = (folder: string): boolean =>
  */
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
-  let free = LOOKED_MAX;
-  /** The folders in a folder. Adds the links in it, or the folder itself if it has too many. */
-  const foldersIn = (folder: string): readonly string[] => {
+  /** How many folders and links may still be looked at. */
+  let left = LOOKED_MAX;
+  /**
+   * Enters a folder: adds the links in it, and returns the folders in it. Beyond LOOKED_MAX it adds
+   * the folder itself, and returns none.
+   */
+  const enter = (folder: string): readonly string[] => {
     const entries = listFolder(folder);
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
     const links = entries.filter((entry) => entry.isSymbolicLink()).map(at);
     const folders = entries.filter((entry) => entry.isDirectory()).map(at);
-    free -= links.length + folders.length;
-    places.push(...(free < 0 ? [folder] : links));
-    return free < 0 ? [] : folders;
+    left -= links.length + folders.length;
+    places.push(...(left < 0 ? [folder] : links));
+    return left < 0 ? [] : folders;
   };
   /** Names of submodules may contain slashes. */
   const addModules = (folder: string, depth: number): void => {
-    for (const inner of foldersIn(folder)) {
+    for (const inner of enter(folder)) {
       if (depth > MODULES_DEPTH_MAX) places.push(inner);
       else if (isGitFolder(inner)) addFolder(inner, depth);
       else addModules(inner, depth + 1);
@@ -90,7 +94,7 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
     const links = ABOVE_CODE.map(at).filter((place) => entryStatus(place)?.isSymbolicLink());
     places.push(...links, ...CODE.map(at));
     addModules(at('modules'), depth + 1);
-    for (const inner of foldersIn(at('worktrees'))) {
+    for (const inner of enter(at('worktrees'))) {
       places.push(...WORKTREE_CODE.map((name) => path.join(inner, name)));
       addModules(path.join(inner, 'modules'), depth + 1);
     }
@@ -388,11 +392,45 @@ export const createNamedPlaces = (
 ): (() => readonly NamedPlace[]) => {
   const readPlaces = createPlaceReader(workspace, environment);
   return () => {
-    const located = findRepository(workspace);
-    if (located.kind !== 'found') return readPlaces([], [workspace]);
-    const { repository } = located;
+    const found = findRepository(workspace);
+    if (found.kind !== 'found') return readPlaces([], [workspace]);
+    const { repository } = found;
     return readPlaces(listConfigs(repository), [repository.top]);
   };
+};
+
+// ---- Git, run so that it starts no program that the repository names ----
+
+const SAFE_SETTINGS = listWords(`
+  core.hooksPath=/dev/null core.fsmonitor=false core.splitIndex=false core.commitGraph=false
+  protocol.allow=never safe.directory=*
+`).flatMap((setting) => ['-c', setting]);
+
+const SAFE_ENVIRONMENT = {
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  LC_ALL: 'C',
+  GIT_OPTIONAL_LOCKS: '0',
+  GIT_NO_LAZY_FETCH: '1',
+  GIT_TERMINAL_PROMPT: '0',
+};
+
+/** Null: there is no git, it did not start, needed too long, or printed too much. */
+export const askGit = (
+  findGit: () => ProgramPath | null,
+  gitFolder: string,
+  words: readonly string[],
+  options: { readonly input?: string; readonly timeoutMs: number; readonly bytesMax?: number },
+): ReturnType<typeof askProgramSync> => {
+  const git = findGit();
+  if (git === null) return null;
+  const globals = [`--git-dir=${gitFolder}`, `--work-tree=${gitFolder}`, '--no-replace-objects'];
+  return askProgramSync(git, [...globals, ...SAFE_SETTINGS, ...words], {
+    environment: SAFE_ENVIRONMENT,
+    searchPath: ['/usr/bin', '/bin'],
+    folder: gitFolder,
+    ...options,
+  });
 };
 
 // ---- Git's index, listed by git ----
@@ -420,38 +458,6 @@ const GITLINK_MODE = Buffer.from([0, 0, 0xe0, 0]);
 const SPLIT_MARK = Buffer.from('link');
 const LIST_TIMEOUT_MS = 10_000;
 const EMPTY: IndexContents = { gitlinks: [], isTracked: () => false };
-
-const SAFE_SETTINGS = listWords(`
-  core.hooksPath=/dev/null core.fsmonitor=false core.splitIndex=false core.commitGraph=false
-  protocol.allow=never safe.directory=*
-`).flatMap((setting) => ['-c', setting]);
-
-const SAFE_ENVIRONMENT = {
-  GIT_CONFIG_NOSYSTEM: '1',
-  GIT_CONFIG_GLOBAL: '/dev/null',
-  LC_ALL: 'C',
-  GIT_OPTIONAL_LOCKS: '0',
-  GIT_NO_LAZY_FETCH: '1',
-  GIT_TERMINAL_PROMPT: '0',
-};
-
-/** Runs git on a git folder so that it starts no program that the repository names. */
-export const askGit = (
-  findGit: () => ProgramPath | null,
-  gitFolder: string,
-  words: readonly string[],
-  more: { readonly input?: string; readonly timeoutMs?: number; readonly bytesMax?: number },
-): ReturnType<typeof askProgramSync> => {
-  const git = findGit();
-  if (git === null) return null;
-  const options = [`--git-dir=${gitFolder}`, `--work-tree=${gitFolder}`, '--no-replace-objects'];
-  return askProgramSync(git, [...options, ...SAFE_SETTINGS, ...words], {
-    environment: SAFE_ENVIRONMENT,
-    searchPath: ['/usr/bin', '/bin'],
-    folder: gitFolder,
-    ...more,
-  });
-};
 
 /**
  * Reads the index of a git folder or worktree folder: gitlinks at once, tracked paths when first
