@@ -73,7 +73,7 @@ export type RunningCommand = {
   readonly purpose: HistoryPurpose;
 };
 
-/** What one of the commands does on purpose. */
+/** What any of the commands does on purpose: a check can't tell whose a change is. */
 const runningPurpose = (commands: readonly RunningCommand[]): HistoryPurpose => ({
   takesStash: commands.some(({ purpose }) => purpose.takesStash),
   movesBorder: commands.some(({ purpose }) => purpose.movesBorder),
@@ -104,14 +104,14 @@ const QUIET_CHECKS_MAX = 40;
 /** Copies the git folders before the commands of a session, and checks them afterwards. */
 export class GitHistory {
   /** The folder with the copies of all git folders. */
-  readonly #store: string;
+  readonly #top: string;
   readonly #options: HistoryOptions;
   readonly #folders = new Map<string, GitFolder>();
   #running: readonly RunningCommand[] = [];
   #notes: string[] = [];
 
   constructor(options: HistoryOptions) {
-    this.#store = historyFolder(options.sessionFolder);
+    this.#top = historyFolder(options.sessionFolder);
     this.#options = options;
   }
 
@@ -129,7 +129,10 @@ export class GitHistory {
     return command;
   }
 
-  /** Call it after the command. Returns lines for the model about restored parts. */
+  /**
+   * Call it after the command. Returns lines for the model about restored parts, also those of
+   * checks since the last `end`.
+   */
   end(command: RunningCommand): readonly string[] {
     const purpose = runningPurpose(this.#running);
     const isRunning = this.#running.includes(command);
@@ -141,7 +144,7 @@ export class GitHistory {
       if (this.#check(gitFolder, purpose) && isLast) this.#checkUntilQuiet(gitFolder, purpose);
       if (!isLast) this.#takeOver(gitFolder);
     }
-    if (others.size === 0) rmSync(runningFile(this.#store), { force: true });
+    if (others.size === 0) rmSync(runningFile(this.#top), { force: true });
     // on a full disk the earlier record stays
     else attemptNow(() => this.#recordPurpose(this.#running));
     const notes = this.#notes;
@@ -164,19 +167,19 @@ export class GitHistory {
   close(): void {
     for (const gitFolder of this.#runningFolders()) this.#check(gitFolder);
     this.#running = [];
-    rmSync(runningFile(this.#store), { force: true });
+    rmSync(runningFile(this.#top), { force: true });
   }
 
   #recordPurpose(running: readonly RunningCommand[]): void {
     if (running.some(({ gitFolders }) => gitFolders.length > 0))
-      writePrivateSync(runningFile(this.#store), JSON.stringify(runningPurpose(running)));
+      writePrivateSync(runningFile(this.#top), JSON.stringify(runningPurpose(running)));
   }
 
   #runningFolders(): ReadonlySet<string> {
     return new Set(this.#running.flatMap(({ gitFolders }) => gitFolders));
   }
 
-  /** Copies what a command has changed, while others run. */
+  /** Accepts what was changed so far, while commands run: copies it. */
   #takeOver(gitFolder: string): void {
     try {
       this.#open(gitFolder).updateCopies();
@@ -399,6 +402,7 @@ class GitFolder {
     // Making a link changes the ctime of its file.
     const copied = isLinked ? entryStatus(to) : status;
     if (!copied?.isFile()) return null;
+    // git never changes an object
     return isLoose(name) ? statusStamp(copied) : stableStamp(copied);
   }
 
@@ -489,6 +493,7 @@ class GitFolder {
    */
   #restoreFiles(): void {
     const hasReftable = this.#files.has(HEADS); // as it was before the command
+    // before the folders are made again
     const hasNoRefs = ['refs', HEADS].some((name) => !isFolder(this.#path(name)));
     const hasNoLogs = !isFolder(this.#path('logs'));
     for (const name of ['objects/info', 'objects/pack']) this.#makeFolder(name);
@@ -515,8 +520,8 @@ class GitFolder {
     if (shared !== undefined) return this.#content('index')?.includes(shared, 0, 'hex') !== false;
     const [, worktree] = /^(worktrees\/[^/]+)\//.exec(name) ?? [];
     if (worktree === undefined) return true;
-    const back = decodeName(this.#copiedText(`${worktree}/gitdir`)).trim();
-    return back !== '' && entryStatus(path.resolve(this.#path(worktree), back)) !== null;
+    const dotGit = decodeName(this.#copiedText(`${worktree}/gitdir`)).trim();
+    return dotGit !== '' && entryStatus(path.resolve(this.#path(worktree), dotGit)) !== null;
   }
 
   /** Whether git can read the present file. */
@@ -535,8 +540,8 @@ class GitFolder {
 
   /**
    * Verifies packs and derived files that are new, and moves bad ones away: git would prefer a pack
-   * with wrong objects to the right ones, and wrong derived files would hide history. If git can't
-   * be started, they stay.
+   * with wrong objects to the right ones, and wrong derived files would hide history. Without an
+   * answer of git they stay.
    */
   #checkPacks(): void {
     const verified = new Set<string>();
@@ -547,16 +552,18 @@ class GitFolder {
       if (this.#packed.has(stamped) || verified.has(unit) || size > VERIFIED_BYTES_MAX) continue;
       verified.add(unit);
       const index = indexName(name);
-      const verify = name.endsWith('multi-pack-index') ? 'multi-pack-index' : 'commit-graph';
-      const words =
-        index === name
-          ? ['-c', 'core.commitGraph=true', verify, 'verify']
-          : ['verify-pack', this.#path(index)];
-      const answer = this.#git(words);
+      const answer = this.#git(this.#verifyWords(name, index));
       if (answer === null || answer.code === 0) continue;
       if (index !== name) this.#moveAway(index);
       this.#moveAway(unit);
     }
+  }
+
+  /** The words for git that verify a pack or a derived file. */
+  #verifyWords(name: string, index: string): readonly string[] {
+    if (index !== name) return ['verify-pack', this.#path(index)];
+    if (name.endsWith('multi-pack-index')) return ['multi-pack-index', 'verify'];
+    return ['-c', 'core.commitGraph=true', 'commit-graph', 'verify'];
   }
 
   /**
@@ -583,7 +590,7 @@ class GitFolder {
     for (const name of damaged) this.#restore(name);
   }
 
-  /** Whether a file is a loose object with the right content. Null: it is too large to be checked. */
+  /** Whether a file is a loose object with the right content. Null: too large to be checked. */
   #isObject(name: string): boolean | null {
     const bytes = this.#content(name);
     const oid = objectHash(name);
@@ -639,7 +646,8 @@ class GitFolder {
   /**
    * A branch, tag or reflog entry may be deleted, as long as its commit can still be reached.
    * Otherwise the commit gets its old ref again, or an entry in the reflog of LOST. The branch of
-   * HEAD must exist: without it git would show no history at all.
+   * HEAD must exist: without it git would show no history at all. After each step git is asked anew
+   * what is still lost.
    */
   #restoreLost(): void {
     const [, current = ''] = /^ref: *([^ \n\r\t]+)/.exec(decodeName(this.#text('HEAD'))) ?? [];
@@ -686,7 +694,7 @@ class GitFolder {
   #hasOwner(log: string, refs: ReadonlySet<string>): boolean {
     const ref = log.replace(/^logs\//, '');
     if (ref.startsWith('refs/')) return !this.#isIntended(ref) && (ref === STASH || refs.has(ref));
-    return isFolder(path.dirname(path.dirname(this.#path(log)))); // that of HEAD
+    return isFolder(path.dirname(path.dirname(this.#path(log)))); // the git folder of `logs/HEAD`
   }
 
   /** Writes a ref, and its log. False if that failed. */
@@ -855,8 +863,9 @@ class GitFolder {
     if (entryStatus(this.#path(name)) === null) return;
     let folder: string;
     // An earlier process may have moved files there.
-    do folder = path.join(this.#aside, String(++this.#asideCount));
-    while (existsSync(folder));
+    do {
+      folder = path.join(this.#aside, String(++this.#asideCount));
+    } while (existsSync(folder));
     const moved = setAside(this.#path(name), folder);
     if (moved !== null) this.#repairs.aside.push(moved);
   }
@@ -868,7 +877,7 @@ class GitFolder {
   }
 }
 
-/** Makes a hard link to a file in an open folder. Throws if that fails. */
+/** Makes a hard link to a file, whose folder it opens first. Throws if that fails. */
 const linkRegular = (from: string, to: string): void => {
   const folder = holdFolderSync(path.dirname(from));
   try {
