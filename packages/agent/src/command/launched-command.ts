@@ -689,7 +689,10 @@ export class FoundCommand {
     const isAlive = this.view === 'own' && spool.isAlive();
     if (this.view === 'own') spool.attach();
     // It has been started already, so no line is sent to its shell.
-    const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
+    const command = new LaunchedCommand(spool, () => undefined, {
+      drainingMs: FOUND_DRAINING_MS,
+      isFenced: this.record.isFenced,
+    });
     command.attach(to);
     return {
       process: isAlive ? process : null,
