@@ -322,7 +322,7 @@ export type LaunchedEnd = {
     | { readonly kind: 'killed' }
     /** It did not begin and never will, so it can be started again. */
     | { readonly kind: 'neverStarted' };
-  /** What the shell in its fence said at the end about processes that it left behind. */
+  /** The report of the shell in its fence: whether processes outlived the command. */
   readonly report: EndReport;
   /** Output is missing: the disk was full, or too many files were open. */
   readonly isCut: boolean;

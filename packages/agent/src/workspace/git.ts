@@ -107,7 +107,7 @@ export type Repository = RepositoryLocation & {
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
   /** Like `ask`, up to a number of bytes. `cut`: there are more. */
   askPart(args: readonly string[], bytesMax: number): Promise<Pick<ProgramEnd, 'output' | 'cut'>>;
-  /** Trimmed output; null if the exit code is not 0: git says no, or has failed. */
+  /** Trimmed output; null if the exit code is not 0: the answer is no, or git has failed. */
   tryAsk(args: readonly string[]): Promise<string | null>;
   /** Moves a ref, even if this program ends meanwhile. Code 0: it has moved. */
   moveRef(move: RefMove): Promise<RunEnd>;
@@ -346,7 +346,7 @@ const makeLinks = (
   };
 };
 
-// ---- Our own settings, variables and options ----
+// ---- Our settings, variables and options ----
 
 /** Settings by name as git prints it. If there are several values, the last one counts. */
 export type GitConfig = ReadonlyMap<string, string>;
@@ -389,7 +389,7 @@ export const parseConfig = (output: string): GitConfig => {
 const quote = (value: string): string =>
   `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
-/** The user's own file of ignored names, as git finds it; null: none. */
+/** The user's file of ignored names, as git finds it; null: none. */
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
   gitPatternFile(config, environment, GIT_PATTERN_FILES.ignore);
 
