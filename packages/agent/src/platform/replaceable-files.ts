@@ -7,8 +7,8 @@
  * - `removeBelow`: an entry with everything below it.
  * - `writeBack`: the old content of a file. `createFile`, `createLink`: at an unused path.
  *
- * In this order. All work in an open folder (`inFolder`). Without /proc they do nothing, but for `replaceEntry`
- * and `listFolder`. For reading there is `readBytes` of files.ts.
+ * In this order. All work in an open folder (`inFolder`). Without /proc they do nothing, but for
+ * `replaceEntry` and `listFolder`. For reading there is `readBytes` of files.ts.
  */
 
 import { randomBytes } from 'node:crypto';

@@ -67,7 +67,7 @@ const isGitOrWorktreeFolder = (folder: string): boolean =>
 export const codePlaces = (gitFolder: string): readonly string[] => {
   const places: string[] = [];
   /** How many folders and links may still be looked at. */
-  let left = LOOKED_MAX;
+  let remaining = LOOKED_MAX;
   /**
    * Enters a folder: adds the links in it, and returns the folders in it. Beyond LOOKED_MAX it adds
    * the folder itself, and returns none.
@@ -77,9 +77,9 @@ export const codePlaces = (gitFolder: string): readonly string[] => {
     const at = (entry: { readonly name: string }): string => path.join(folder, entry.name);
     const links = entries.filter((entry) => entry.isSymbolicLink()).map(at);
     const folders = entries.filter((entry) => entry.isDirectory()).map(at);
-    left -= links.length + folders.length;
-    places.push(...(left < 0 ? [folder] : links));
-    return left < 0 ? [] : folders;
+    remaining -= links.length + folders.length;
+    places.push(...(remaining < 0 ? [folder] : links));
+    return remaining < 0 ? [] : folders;
   };
   /** Names of submodules may contain slashes. */
   const addModules = (folder: string, depth: number): void => {
@@ -392,9 +392,9 @@ export const createNamedPlaces = (
 ): (() => readonly NamedPlace[]) => {
   const readPlaces = createPlaceReader(workspace, environment);
   return () => {
-    const found = findRepository(workspace);
-    if (found.kind !== 'found') return readPlaces([], [workspace]);
-    const { repository } = found;
+    const search = findRepository(workspace);
+    if (search.kind !== 'found') return readPlaces([], [workspace]);
+    const { repository } = search;
     return readPlaces(listConfigs(repository), [repository.top]);
   };
 };

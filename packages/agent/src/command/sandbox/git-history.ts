@@ -92,7 +92,7 @@ export type HistoryOptions = {
 };
 
 /**
- * Git that needs longer counts as missing. It may wait forever for what a command left behind, and
+ * Git that needs longer counts as missing. It may wait forever for a pipe of a command, and
  * all of Pawl waits for it.
  */
 const GIT_TIMEOUT_MS = 60_000;
@@ -493,7 +493,7 @@ class GitFolder {
    */
   #restoreFiles(): void {
     const hasReftable = this.#files.has(HEADS); // as it was before the command
-    // before the folders are made again
+    // before the next lines make the folders
     const hasNoRefs = ['refs', HEADS].some((name) => !isFolder(this.#path(name)));
     const hasNoLogs = !isFolder(this.#path('logs'));
     for (const name of ['objects/info', 'objects/pack']) this.#makeFolder(name);
