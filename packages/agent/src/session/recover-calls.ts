@@ -33,13 +33,14 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
     .map(({ judged }) => ({ batchId, call: judged }));
 };
 
-/** An outcome with the status `lost` (unknown), and a text with the known facts. */
-const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
-
-const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
-const NOT_RECORDED = lost(
-  'how the file was before the call is not recorded: read it before you go on',
-);
+const FILE_CHANGED: ToolOutcome = {
+  status: 'lost',
+  text: 'the file has changed since the call began: read it before you go on',
+};
+const NOT_RECORDED: ToolOutcome = {
+  status: 'lost',
+  text: 'how the file was before the call is not recorded: read it before you go on',
+};
 
 /** The call succeeded; only its text is lost. */
 const TOOK_EFFECT: ToolOutcome = {

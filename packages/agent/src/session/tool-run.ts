@@ -216,7 +216,7 @@ export class ToolRuns {
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
-  /** Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. */
+  /** Lets the hooks read the workspace before a call takes effect. A cancel does not wait for it. */
   #observe(run: ToolRun): void {
     const { call, signal } = run;
     const { hooks } = this.#equipment;
