@@ -23,7 +23,7 @@
  *   tells which uncommitted text of the user is gone.
  * - User hooks are other programs. They run after the call and add remarks to its result.
  *
- * In order: hooks.before, ToolStarted, checkpoints.before, the tool, hooks.after,
+ * The sequence: hooks.before, ToolStarted, checkpoints.before, the tool, hooks.after,
  * checkpoints.after, user hooks, ToolCompleted. A call that has not run is withdrawn: hooks.after
  * and checkpoints.withdraw.
  *
@@ -436,7 +436,7 @@ export class ToolRuns {
     if (!isWhole) this.#equipment.files.hide?.(callId);
     return [...seen.values()].map(({ lines = [], ...file }) => {
       const [only, ...others] = lines;
-      // all lines of the file: they are left out then, as `SeenFile` says
+      // all lines of the file: they are omitted then, as `SeenFile` says
       const isAll = only?.by === callId && only.first === 1 && only.last === undefined;
       if (isWhole && isAll && others.length === 0) return file;
       return { ...file, lines: isWhole ? lines : lines.filter(({ by }) => by !== callId) };
@@ -535,7 +535,7 @@ type ToolRun = {
   markEnded(): void;
 };
 
-/** Outcomes of the calls that the end of a session has stopped, or kept from running. */
+/** Outcomes of the calls that the end of a session has stopped, or prevented. */
 export type StoppedCalls = {
   /** Outcomes of the calls that have ended so far, without their usage. */
   outcomes(): readonly StoppedCall[];
@@ -681,7 +681,7 @@ const NO_DEADLINE: DeadlineWatch = {
 /** A call that shows progress may take its time limit this many times. */
 const LIMITS_MAX = 10;
 
-/** The rest of a found call's limit. A limit that has passed is not the same as none (0). */
+/** The rest of an earlier call's limit. A limit that has passed is not the same as none (0). */
 const earlierLimitMs = ({ leftMs }: EarlierCall): number =>
   leftMs === null ? 0 : Math.max(1, leftMs);
 

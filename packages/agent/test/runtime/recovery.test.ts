@@ -193,7 +193,7 @@ test('a call that is cancelled while recovery looks at its file waits for no hoo
   const own = { effect: 'probeable', mutating: true } as const;
   const hashes = { before: 'abc', after: 'xyz' };
   const { on, seq } = await cutWhileRunning(own, hashes, { hooks: 'mutating' });
-  let looked: (found: FileHashes) => void = () => undefined;
+  let looked: (now: FileHashes) => void = () => undefined;
   const before = () =>
     new Promise<FileHashes>((resolve) => {
       looked = resolve;
@@ -280,7 +280,7 @@ test('a command that is found still running is waited for and not run again', as
   assert.deepEqual([runs, resultsOf(again.model.requests[0]?.messages ?? [])['1']], [0, 'found']);
 });
 
-test('a command that is found after its deadline is asked to end at once', async () => {
+test('a command that is recovered after its deadline is asked to end at once', async () => {
   const { on, seq } = await cutWhileRunning({ effect: 'opaque' });
   const acting: Tool = {
     ...tool('act', () => ok('ran'), traits({ effect: 'opaque' })),

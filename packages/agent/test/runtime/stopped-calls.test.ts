@@ -86,7 +86,7 @@ test('a call whose start is on its way when the session ends never runs, and tha
   assert.match(await talkOf(on), /"text":"not run: session closed"/);
 });
 
-test('a start that was refused in an earlier batch is not told at the end of the session', async () => {
+test('the end of a session does not name a start that was refused in an earlier batch', async () => {
   const looked: ((hashes: FileHashes) => void)[] = [];
   const before = (): Promise<FileHashes> => new Promise((resolve) => looked.push(resolve));
   const edit = editing(
