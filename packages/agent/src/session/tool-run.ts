@@ -216,7 +216,7 @@ export class ToolRuns {
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
-  /** Lets the hooks read the workspace before a call takes effect. A cancel does not wait for it. */
+  /** Lets the hooks read the workspace before a call takes effect. A cancel ends the wait. */
   #observe(run: ToolRun): void {
     const { call, signal } = run;
     const { hooks } = this.#equipment;
