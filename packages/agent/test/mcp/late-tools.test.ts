@@ -420,7 +420,7 @@ test('a list that changes during the wait: the newest is declared, and a change 
   assert.deepEqual(declaredIn(later), [['mcp__odd__other']], 'as the words say');
 });
 
-test('a server whose list of tools can not be taken in has answered: no request waits for it', async (t) => {
+test('no request waits for a server that answered with a list that can not be taken in', async (t) => {
   const warnings: string[] = [];
   const place = placeIn(t);
   const servers = await openServers({
@@ -447,7 +447,7 @@ test('a server whose list of tools can not be taken in has answered: no request 
   assert.match(warnings.at(-1) ?? '', /^the MCP server mute did not answer/);
 });
 
-test('of two requests that wait at the same time one tells that a server did not answer', async (t) => {
+test('of two requests that wait at once, one tells that a server did not answer', async (t) => {
   const servers = [muteServer(t, 'mute')];
   const { session, warnings } = await openSession(t, placeIn(t), servers, { joining: 'wait' });
   const clock = fakeClock();

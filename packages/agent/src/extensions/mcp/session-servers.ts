@@ -465,7 +465,8 @@ class JoiningServers implements LateTools {
     const cancelHint = clock.after(UNTOLD_MS, () => {
       if (hasWaitedBefore || joining === 'waitQuietly') return;
       warn(
-        `waiting at most ${WAIT_WORDS} for ${serverNames(this.unanswered)}, whose tools are not known yet`,
+        `waiting at most ${WAIT_WORDS} for ${serverNames(this.unanswered)}, ` +
+          'whose tools are not known yet',
       );
     });
     await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
