@@ -290,18 +290,14 @@ const runCommand = async (
   const { workspace } = context;
   const { repository = 'read', writable = [] } = git;
   const allowed =
-    repository === 'read'
-      ? NONE_UNWRITTEN
-      : await shell.protectedGitFiles.beforeCommand(workspace, writable);
+    repository === 'read' ? null : await shell.protectedGitFiles.beforeCommand(workspace, writable);
   if (typeof allowed === 'string') return { ...failed(allowed), ran: 'no' };
   const findUnwritten = allowed;
   if (background) return runInBackground(shell, { command, git }, findUnwritten, context);
   const deadlineMs = input.timeoutMs ?? DEADLINE_MS;
   const outcome = await runInForeground(shell, { command, git, deadlineMs }, context);
-  return withUnwritten(outcome, await findUnwritten());
+  return withUnwritten(outcome, (await findUnwritten?.()) ?? null);
 };
-
-const NONE_UNWRITTEN: FindUnwritten = async () => null;
 
 const withUnwritten = (outcome: ToolOutcome, unwritten: string | null): ToolOutcome =>
   unwritten === null ? outcome : { ...outcome, text: `${outcome.text}\n${unwritten}` };
@@ -357,7 +353,7 @@ const commandPlace = (
 const runInBackground = async (
   shell: Shell,
   { command: text, git }: Pick<RunOptions, 'command' | 'git'>,
-  findUnwritten: FindUnwritten,
+  findUnwritten: FindUnwritten | null, // null: the command can't change the repository
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   if (context.signal.aborted)
@@ -370,7 +366,7 @@ const runInBackground = async (
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
     const job = createJob(id, command, place);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
-    unwritten = command.ended.then(findUnwritten);
+    unwritten = command.ended.then(() => findUnwritten?.() ?? null);
     void unwritten.catch(() => null); // the next command looks again
     return job;
   });
