@@ -99,10 +99,10 @@ export const chooseModel = async (
   const slash = modelId.indexOf('/');
   const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
-  const own = options.ownProviders?.find((one) => one.name === providerName);
-  const provider = findProvider(providerName) ?? own;
-  // a provider of the table wins: headers and models of another one are not for its address
-  const custom = provider === own ? own : undefined;
+  const userProvider = options.ownProviders?.find((one) => one.name === providerName);
+  const provider = findProvider(providerName) ?? userProvider;
+  // a provider of the table wins: another one's headers and models are not for its address
+  const custom = provider === userProvider ? userProvider : undefined;
   const packaged =
     provider === undefined ? packageProviders.find((one) => one.name === providerName) : undefined;
   if (packaged !== undefined && name !== '') {

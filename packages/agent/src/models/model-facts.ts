@@ -121,13 +121,13 @@ export const askModelList = async (question: FactsQuestion): Promise<FactsAnswer
     ...(apiKey === undefined ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
   });
   const catalogued = listedFacts(modelId) ?? UNKNOWN;
-  const unasked: FoundFacts = { kind: 'ok', facts: catalogued, baseUrl: url };
-  if ('why' in answer) return answer.isGone ? { kind: 'noServer', url, why: answer.why } : unasked;
+  const unlisted: FoundFacts = { kind: 'ok', facts: catalogued, baseUrl: url };
+  if ('why' in answer) return answer.isGone ? { kind: 'noServer', url, why: answer.why } : unlisted;
   const entry = listIn(answer.json.data).find(({ id }) => id === name);
-  if (entry === undefined) return unasked;
+  if (entry === undefined) return unlisted;
   const ollamaEntry = listIn(answer.json.models).find((one) => ollamaName(one) === name);
   const source = `${url}/models, asked at the start`;
-  return { ...unasked, facts: factsFrom(entry, ollamaEntry, source, catalogued) };
+  return { ...unlisted, facts: factsFrom(entry, ollamaEntry, source, catalogued) };
 };
 
 /** Window of a model that is not loaded and sets no length: Ollama decides by its memory. */
