@@ -55,13 +55,16 @@ export type CommandStatus = {
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
   /**
-   * Name of the pipe that its fence, and the part of launcher.sh that started it, hold open while
-   * it runs; null: none.
+   * Name of the pipe that its fence, and the part of launcher.sh that started it, hold open for
+   * reading while it runs; null: none.
    */
   readonly alivePipe: string | null;
 };
 
-/** Parses `status`: lines, then blanks. A line without a newline is not complete yet. */
+/**
+ * Parses `status`: the lines `alive PIPE`, `run PID START`, `exit CODE [UPTIME]`, `cut`, `eof`, in
+ * any order, then blanks. A line without a newline is not complete yet.
+ */
 export const readStatus = (text: string): CommandStatus => {
   const lines = text.split('\n').slice(0, -1);
   const run = lines.find((line) => /^run \d+ \d+$/.test(line));
@@ -181,7 +184,7 @@ const STATUS_BYTES = 512;
  * - `run`: shell text that starts the fence.
  * - `command`: shell text for the parked shell.
  * - `order`: see writeLaunchRequest.
- * - `out`, `tail.1`, `tail.2`, …, `removed`: its output.
+ * - `out`, `tail.1`, `tail.2`, …: its output; `removed`: the lengths of removed pieces.
  * - `status`, `claim` and `why`: see LaunchFacts.
  * - `attached`: the later agent that follows it.
  */
@@ -302,9 +305,7 @@ const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
   return Number(started) === startedAt && !/[ZX]/.test(state);
 };
 
-/**
- * Whether any process holds a pipe open, in any pid namespace. True if unknown.
- */
+/** Whether any process, in any pid namespace, holds a pipe open for reading. True if unknown. */
 const isPipeHeld = (file: string): boolean => {
   try {
     closeSync(openSync(file, constants.O_WRONLY | constants.O_NONBLOCK));
@@ -321,7 +322,7 @@ export type LaunchedEnd = {
     | { readonly kind: 'killed' }
     /** It did not begin and never will, so it can be started again. */
     | { readonly kind: 'neverStarted' };
-  /** Processes that it left in its fence ended with the fence. */
+  /** The report of the shell in its fence: whether processes outlived the command. */
   readonly report: EndReport;
   /** Output is missing: the disk was full, or too many files were open. */
   readonly isCut: boolean;
@@ -390,7 +391,7 @@ export class LaunchedCommand {
   readonly #spool: Spool;
   readonly #sendLine: (line: string) => void;
   readonly #watcher: FSWatcher | null;
-  /** Takes the marks out of the output (shell-text.ts). */
+  /** Takes the marks out of the output. `hasEnded`: the end mark has come (shell-text.ts). */
   readonly #marks = createMarkReader((bytes) => this.#receiver.bytes(bytes));
   readonly #drainingMs: number;
   readonly #isFenced: boolean;
@@ -429,7 +430,7 @@ export class LaunchedCommand {
     this.#parkingTimer = setTimeout(() => this.#park(null), PARKING_MS).unref();
   }
 
-  /** Bytes of output so far. */
+  /** Bytes of output so far, with marks. */
   get outputBytes(): number {
     return this.#outputBytes;
   }
@@ -445,7 +446,7 @@ export class LaunchedCommand {
     return this.#state === 'parked' && this.#process !== null && this.#spool.isAlive();
   }
 
-  /** Starts the command; call it once. */
+  /** Starts the command if `canStart`. */
   start({ file, line }: ShellText, request: LaunchRequest, to: OutputReceiver): void {
     if (this.#state !== 'parked') return;
     try {
@@ -557,7 +558,8 @@ export class LaunchedCommand {
       this.#isUnread = false;
       return isMore;
     } catch {
-      return false; // too many files are open: the next poll tries again
+      // Too many files are open. The next poll tries again; after the last one `isCut` tells it.
+      return false;
     }
   }
 
@@ -570,7 +572,7 @@ export class LaunchedCommand {
     const now = performance.now();
     if (status.exitCode !== null || isAlive || isExpected) this.#stuckSince = null;
     else this.#stuckSince ??= now;
-    // The launcher writes the exit code before the end of the output.
+    // The launcher writes the exit code before `eof`, so after `eof` none is expected.
     const graceMs = this.#hasNoLauncher || status.isComplete ? LOST_MS : LATE_MS;
     if (now - (this.#stuckSince ?? now) >= graceMs) this.#end();
   }
@@ -621,7 +623,7 @@ export class LaunchedCommand {
       case 'draining':
       case 'finished':
         return { kind: 'exited', code: verdict.exitCode };
-      case 'running':
+      case 'running': // the claim can't be written: its parked shell ends with the launcher
       case 'killed':
         return { kind: 'killed' };
       default:
@@ -639,7 +641,7 @@ const FOUND_DRAINING_MS = 2_000;
  */
 export type FoundVerdict = CommandVerdict | { readonly kind: 'direct' | 'unseen' };
 
-/** A command of a killed process, known by its files. */
+/** A command of a killed process, known by its files. A direct one can't be claimed or followed. */
 export class FoundCommand {
   readonly record: CommandRecord;
   /** When it must end, in ms since boot; null without a deadline. */
@@ -689,7 +691,10 @@ export class FoundCommand {
     const isAlive = this.view === 'own' && spool.isAlive();
     if (this.view === 'own') spool.attach();
     // It has been started already, so no line is sent to its shell.
-    const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
+    const command = new LaunchedCommand(spool, () => undefined, {
+      drainingMs: FOUND_DRAINING_MS,
+      isFenced: this.record.isFenced,
+    });
     command.attach(to);
     return {
       process: isAlive ? process : null,
@@ -752,7 +757,10 @@ export const findCommands = (folder: string, view: ProcessView): readonly FoundC
       return request === null ? [] : [new FoundCommand(place, view, request.due, request.record)];
     });
 
-/** Whether its processes may still run: also if only its output is missing. */
+/**
+ * Whether it is known to run, or only the end of its output is missing. False if that is unknown:
+ * `direct` and `unseen`.
+ */
 export const isCommandAlive = (command: FoundCommand): boolean => {
   const { kind } = command.verdict();
   return kind === 'running' || kind === 'draining';

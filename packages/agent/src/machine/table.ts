@@ -404,7 +404,7 @@ export const table: AgentTable = {
     CheckingBudget: {
       entry: budget.countRound,
       always: [
-        { when: budget.mayFinish, to: 'GatheringAdditionalMessages', then: request.askToFinish },
+        { when: budget.mayFinish, to: 'GatheringAdditionalMessages', then: budget.askToFinish },
         { when: budget.limitReached, to: 'BudgetExceeded', then: budget.exceedBudget },
         { to: 'GatheringAdditionalMessages', then: budget.warnOfBudget },
       ],

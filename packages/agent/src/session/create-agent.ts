@@ -39,7 +39,13 @@ import {
   type OnApproval,
   type UnapprovedCall,
 } from './approvals.js';
-import { createModels, newSessionId, type SessionDependencies } from './equipment.js';
+import {
+  createLateCheckpoints,
+  createLateHooks,
+  createModels,
+  newSessionId,
+  type SessionDependencies,
+} from './equipment.js';
 import { checkModel, checkSettings, checkTool } from './outside-values.js';
 import { LocalRuntime } from './runtime.js';
 import type { AgentSession, Session } from './session.js';
@@ -589,13 +595,10 @@ const equip = async (
 ): Promise<SessionDependencies> => {
   const { models, tools, moreTools, lateTools, redactor, hooks } = parts;
   const environment = process.env;
-  // "Late" checkpoints and hooks load their code when a call may first change files.
-  const [{ createFileMemory }, { createLateCheckpoints, createLateHooks }, builtin] =
-    await Promise.all([
-      import('../tools/file-change.js'),
-      import('../workspace/late-hooks.js'),
-      tools === undefined ? import('../tools/builtin-tools.js') : null,
-    ]);
+  const [{ createFileMemory }, builtin] = await Promise.all([
+    import('../tools/file-change.js'),
+    tools === undefined ? import('../tools/builtin-tools.js') : null,
+  ]);
   const { sandbox, userPlaces } = openSandbox(parts, environment, sessionId);
   const files = createFileMemory();
   const jobs = createJobs();

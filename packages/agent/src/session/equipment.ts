@@ -1,7 +1,8 @@
 /**
  * What a session works with. From top to bottom: its dependencies, in two forms; the prompt and the
  * header with which its journal begins; `recordingMemory`, which records what a call has read of
- * files; and `createModels`, the models of an agent by their ids.
+ * files; `createModels`, the models of an agent by their ids; and hooks and checkpoints whose code
+ * is loaded at their first use.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -11,6 +12,7 @@ import { wholeFile } from '../machine/seen-files.js';
 import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import type { Clock } from '../platform/clock.js';
+import { stateFolder } from '../platform/environment.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { UserPlaces } from '../policy/paths.js';
@@ -23,6 +25,9 @@ import type { StoppingPolicy } from '../ports/session.js';
 import type { FileMemory, Jobs, LateTools, SentCalls, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { readUserPlaces } from '../secrets/user-places.js';
+import type { HooksOptions } from '../workspace/after-tool-hooks.js';
+import type { WorkspaceObserver } from '../workspace/checkpoints/own-changes.js';
+import type { CheckpointsPlace } from '../workspace/checkpoints/session-checkpoints.js';
 import type { Post } from './loop.js';
 import { checkModel } from './outside-values.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
@@ -353,5 +358,75 @@ export const createModels = (
       model.prepare?.();
       return model;
     },
+  };
+};
+
+// ---- Hooks and checkpoints that load their code at the first use ----
+
+/**
+ * The hooks of one session, whose code is loaded when a call may change files. Most sessions read
+ * first, and a start should not pay for git and formatters.
+ */
+export const createLateHooks = (options: HooksOptions): Hooks => {
+  type Loaded = Omit<Hooks, 'deadlinesMs'>;
+  let loaded: Loaded | null = null;
+  let loading: Promise<Loaded> | null = null;
+  const load = (): Promise<Loaded> => {
+    loading ??= import('../workspace/after-tool-hooks.js').then(
+      ({ createHooks }) => (loaded = createHooks(options)),
+    );
+    return loading;
+  };
+  return {
+    // reading a repository takes milliseconds, a formatter seconds per file; a model writes the
+    // commit message
+    deadlinesMs: {
+      CheckingGitCommits: 10_000,
+      RunningAutoformatters: 60_000,
+      AutoCommitting: 60_000,
+    },
+    before: async (call, settings) => (await load()).before(call, settings),
+    after: async (call, settings) => (await load()).after(call, settings),
+    // before the first load null, so that `run` is called, which loads
+    runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
+    run: async (phase, context) => (await load()).run(phase, context),
+  };
+};
+
+/**
+ * The checkpoints of one session, whose code is loaded at the first use: usually when a call may
+ * change files.
+ */
+export const createLateCheckpoints = (
+  place: Omit<CheckpointsPlace, 'stateFolder'>,
+): Checkpoints & WorkspaceObserver => {
+  type Loaded = Checkpoints & WorkspaceObserver;
+  let loaded: Loaded | null = null;
+  let loading: Promise<Loaded> | null = null;
+  const load = (): Promise<Loaded> => {
+    loading ??= import('../workspace/checkpoints/session-checkpoints.js').then(
+      ({ createCheckpoints }) =>
+        (loaded = createCheckpoints({ ...place, stateFolder: stateFolder(place.environment) })),
+    );
+    return loading;
+  };
+  return {
+    before: async (...begun) => (await load()).before(...begun),
+    after: async (...ended) => (await load()).after(...ended),
+    withdraw: async (call) => (await load()).withdraw(call),
+    take: async (ended) => (await load()).take(ended),
+    // without the code loaded there is no checkpoint: nothing to sweep, record or close
+    sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),
+    recorded: async () => (loading === null ? undefined : (await load()).recorded()),
+    lookBefore: async (call) => (await load()).lookBefore(call),
+    observe: async () => (await load()).observe(),
+    reported: () => loaded?.reported(), // without the code nothing has been reported
+    settle: async (files) => (await load()).settle(files),
+    unkept: async (paths) => (await load()).unkept(paths),
+    describe: async (checkpoints) => (await load()).describe(checkpoints),
+    plan: async (request) => (await load()).plan(request),
+    planFile: async (version) => (await load()).planFile(version),
+    restore: async (plan) => (await load()).restore(plan),
+    close: async () => (loading === null ? undefined : (await load()).close()),
   };
 };

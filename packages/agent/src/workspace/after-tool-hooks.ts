@@ -45,7 +45,7 @@ const lateFormatters = (options: FormatterOptions) => {
   };
 };
 
-/** The hooks of one session, but for their deadlines (late-hooks.ts). */
+/** The hooks of one session, but for their deadlines (`createLateHooks`). */
 export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> => {
   const { environment, formatterMs, now, observer, sandbox } = options;
   // whether a formatter may apply to what a command changes: only then the workspace is looked at

@@ -17,7 +17,8 @@ import { findProgram, findRepositoryProgram, type ProgramPath } from '../platfor
 import { repositoryFolders } from '../platform/trusted-folders.js';
 import { isObject, type Loose } from '../platform/untrusted-input.js';
 import type { HookContext } from '../ports/hooks.js';
-import { FileCache, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
+import { FileCache } from './file-cache.js';
+import { type GitPlace, locateRepository, type Repository, workWith } from './git.js';
 
 /** Larger configuration files count as empty. */
 const SIGN_BYTES_MAX = 1024 * 1024;

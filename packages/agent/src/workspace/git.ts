@@ -3,47 +3,37 @@
  * filter, fsmonitor, diff or merge program, textconv, pager, editor, alias, credential helper,
  * transport or signature program.
  *
- * Who runs it, in which git folder, and which configuration counts:
- *
- * | | for | git folder | configuration | options |
+ * | function | called by | git subcommands | git folder | settings of |
  * |---|---|---|---|---|
- * | `locateRepository` | `rev-parse`, `config --list` | as git finds it | all | LOCATE_OPTIONS |
- * | `includedBy` | `config --file` | none | one file | LOCATE_OPTIONS |
- * | `run` | `ask`, `askPart`, `tryAsk` | the real one, with links | ours | HARDENING |
- * | `runReal` | `changeWorktrees`, `changeHead` | the real one | the repository's | HARDENING |
- * | `runToEnd` | `moveRef`, `runScript` | the real one | all | HARDENING |
+ * | `locateRepository` | `useRepository` | `rev-parse`, `config` | found by git | all three |
+ * | `includedBy` | `findGitFiles` | `config --file` | none | one file |
+ * | `run` | `ask`, `askPart`, `tryAsk`, others | all others | real, with links | Pawl |
+ * | `runReal` | `changeWorktrees`, `changeHead` | `worktree`, `symbolic-ref` | real | repository |
+ * | `runDetached` | `moveRef`, `runScript` | `update-ref`, the script's | real | all three |
  *
- * "All" is that of the repository, the user and the machine.
+ * "All three" are the repository, the user and the machine. The first two functions pass
+ * LOCATE_OPTIONS, the others HARDENING.
  *
  * 1. `rev-parse` and `config` run no program that a configuration names.
  * 2. `run`: the folder that worktrees share is replaced by a folder of links (`makeLinks`) with our
  *    configuration, a copy of the settings about how files are stored. So names of filters,
  *    includes and later changes have no effect. The user's settings are left out, too: the
  *    attributes of a repository choose among the programs that they name.
- * 3. `runReal` and `runToEnd` must write to the real folder. Their commands could only run hooks,
- *    and those are turned off.
+ * 3. `runReal` and `runDetached` must write to the real folder. Their subcommands could only run
+ *    hooks, and those are turned off.
  * 4. `runReal` leaves the user's settings out: with `worktree.useRelativePaths` git would write to
- *    the configuration. `runToEnd` needs them: they say whether a ref has a reflog.
+ *    the configuration. `runDetached` needs them: they say whether a ref has a reflog.
  *
  * Configuration is never written. Submodules are ignored. If no folder from the workspace up holds
  * a `.git`, or the nearest one is another user's, no process is started.
  *
  * From top to bottom: finding the repository; an open repository, with its folder of links; our
- * settings, variables and options; running git; running git to its end; the cached location of a
- * repository; the files that git would read; values of files, cached until one changes
- * (`FileCache`, also for formatters.ts and repository-snapshot.ts).
+ * settings, variables and options; running git; running git detached; the cached location of a
+ * repository; the files that git would read.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
-import {
-  type BigIntStats,
-  mkdirSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { GIT_PATTERN_FILES, gitPatternFile, userGitFolder } from '../command/environment.js';
@@ -54,7 +44,7 @@ import {
   fallbackAuthor,
   type ProcessEnvironment,
 } from '../platform/environment.js';
-import { errorCode, followStatus, isWithin, readRegularSync } from '../platform/files.js';
+import { followStatus, isWithin, readRegularSync } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
 import {
   type ProgramEnd,
@@ -65,6 +55,7 @@ import {
 } from '../platform/run-program.js';
 import { atExit, SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
 import { repositoryFolders } from '../platform/trusted-folders.js';
+import { FileCache } from './file-cache.js';
 import { makeScratch } from './scratch-folder.js';
 
 export type GitPlace = {
@@ -90,6 +81,7 @@ export type GitOptions = {
 
 /** The folders of a repository, as absolute paths. */
 export type RepositoryLocation = {
+  /** The top folder of the working tree. */
   readonly top: string;
   readonly gitFolder: string;
   /** The folder that several working trees share; often the same as `gitFolder`. */
@@ -109,19 +101,19 @@ export type Repository = RepositoryLocation & {
   readonly scratch: string;
   /** The configuration as it was when the repository was opened. */
   readonly config: GitConfig;
-  /** Runs a command in the top folder of the working tree and returns its exit code and output. */
+  /** Runs a subcommand in the top folder and returns its exit code and output. */
   run(args: readonly string[], options?: GitOptions): Promise<ProgramEnd>;
-  /** Runs a command and returns its output. Rejects if the exit code is not 0. */
+  /** Runs a subcommand and returns its output. Rejects if the exit code is not 0. */
   ask(args: readonly string[], options?: GitOptions): Promise<string>;
   /** Like `ask`, up to a number of bytes. `cut`: there are more. */
   askPart(args: readonly string[], bytesMax: number): Promise<Pick<ProgramEnd, 'output' | 'cut'>>;
-  /** Runs a command and returns its trimmed output; null if the exit code is not 0. */
+  /** Trimmed output; null if the exit code is not 0: the answer is no, or git has failed. */
   tryAsk(args: readonly string[]): Promise<string | null>;
   /** Moves a ref, even if this program ends meanwhile. Code 0: it has moved. */
   moveRef(move: RefMove): Promise<RunEnd>;
   /**
    * Runs a shell script in the real folder, even if this program ends meanwhile. Its arguments are
-   * `words`, then the command line of git.
+   * `words`, then git with HARDENING. It must use only subcommands that run no program but hooks.
    */
   runScript(script: string, words: readonly string[]): Promise<RunEnd>;
   /**
@@ -175,10 +167,10 @@ export const workWith = async <T>(
  *    another one?
  */
 export const locateRepository = async (place: GitPlace): Promise<LocatedRepository | null> => {
-  const top = repositoryFolders(place.workspace).top;
-  if (top === null) return null;
+  const { top: holder } = repositoryFolders(place.workspace); // of `.git`, found without git
+  if (holder === null) return null;
   const ask = async (): Promise<LocatedRepository | null> => {
-    const { blocking, included } = await findGitFiles(place, top);
+    const { blocking, included } = await findGitFiles(place, holder);
     if (blocking !== null)
       throw refuseToAsk(`${blocking} is not a regular file, so git would wait for it. Remove it`);
     const run = createRunner(place);
@@ -192,7 +184,7 @@ export const locateRepository = async (place: GitPlace): Promise<LocatedReposito
     checkOwnRepository(place.workspace, location.shared);
     return { location, config: parseConfig(listed.output.toString('utf8')), included };
   };
-  return place.known?.locate(top, ask) ?? ask();
+  return place.known === undefined ? ask() : place.known.locate(holder, ask);
 };
 
 /** The commit that a revision names; null if there is none. */
@@ -312,9 +304,9 @@ const openRepository = (
       const { code, output } = await run(args);
       return code === 0 ? output.toString('utf8').trim() : null;
     },
-    moveRef: (move) => runToEnd(place, located, (git) => [git, updateRefWords(move)]),
+    moveRef: (move) => runDetached(place, located, (git) => [git, updateRefWords(move)]),
     runScript: (script, words) =>
-      runToEnd(place, located, (git) => [
+      runDetached(place, located, (git) => [
         SYSTEM_SHELL,
         ['-c', script, 'sh', ...words, git, ...HARDENING],
       ]),
@@ -338,7 +330,7 @@ const makeLinks = (
 ): ProcessEnvironment => {
   const folder = path.join(scratch, 'repository');
   const home = path.join(scratch, 'home');
-  for (const place of [folder, home]) mkdirSync(place);
+  for (const created of [folder, home]) mkdirSync(created);
   writeFileSync(path.join(folder, 'config'), frozenConfig(config, environment));
   for (const name of SHARED_LINKS) symlinkSync(path.join(shared, name), path.join(folder, name));
   return {
@@ -354,7 +346,7 @@ const makeLinks = (
   };
 };
 
-// ---- Our own settings, variables and options ----
+// ---- Our settings, variables and options ----
 
 /** Settings by name as git prints it. If there are several values, the last one counts. */
 export type GitConfig = ReadonlyMap<string, string>;
@@ -397,14 +389,7 @@ export const parseConfig = (output: string): GitConfig => {
 const quote = (value: string): string =>
   `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
-/** The configuration files of the user and the machine. */
-const configFiles = (environment: ProcessEnvironment): readonly string[] => {
-  const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
-  const usual = [path.join(home, '.gitconfig'), path.join(userGitFolder(environment), 'config')];
-  return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
-};
-
-/** The user's own file of ignored names, as git finds it; null: none. */
+/** The user's file of ignored names, as git finds it; null: none. */
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
   gitPatternFile(config, environment, GIT_PATTERN_FILES.ignore);
 
@@ -448,11 +433,13 @@ const authorVariables = (
 ): Readonly<Record<string, string>> => {
   const variables: Record<string, string> = {};
   for (const part of AUTHOR_PARTS) {
-    for (const [role, variable] of AUTHOR_VARIABLES[part].entries()) {
-      const roleSetting = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
+    const [author, committer] = AUTHOR_VARIABLES[part];
+    for (const [variable, role] of [[author, 'author'] as const, [committer, 'committer'] as const])
       variables[variable] =
-        environment[variable] || roleSetting || config.get(`user.${part}`) || fallbackAuthor(part);
-    }
+        environment[variable] ||
+        config.get(`${role}.${part}`) ||
+        config.get(`user.${part}`) ||
+        fallbackAuthor(part);
   }
   return variables;
 };
@@ -468,7 +455,7 @@ const ALLOWED = new Set([
   'GIT_COMMITTER_DATE',
 ]);
 
-/** Variables for programs that would ask the user something. */
+/** Variables that let programs ask the user something. */
 const INTERACTIVE = new Set(['SSH_ASKPASS', 'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'DISPLAY']);
 
 /**
@@ -600,7 +587,7 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
     ),
   );
 
-// ---- Running git to its end, to move a ref: a branch, HEAD or a ref of our own ----
+// ---- Running git detached, to move a ref: a branch, HEAD or a ref of our own ----
 
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
@@ -635,12 +622,12 @@ const updateRefWords = ({ ref, from, to, why }: RefMove): readonly string[] => {
 };
 
 /**
- * Runs a program in the real folder of the repository, to its end: neither an abort nor the end of
- * this program stops it, since a killed git leaves its locks. (On SIGTERM, after the deadline, git
- * removes them.) Rejects if the signal was aborted before, git is missing, `choose` throws, or the
- * program can't be started.
+ * Runs a program in the real folder of the repository. Neither an abort nor the end of this program
+ * stops it, since a killed git leaves its locks. After CALL_DEADLINE_MS it gets SIGTERM, on which
+ * git removes them. Rejects if the signal was aborted before, git is missing, `choose` throws, or
+ * the program can't be started.
  */
-const runToEnd = (
+const runDetached = (
   place: GitPlace,
   { location, config }: LocatedRepository,
   choose: (git: ProgramPath) => readonly [program: ProgramPath, words: readonly string[]],
@@ -704,31 +691,31 @@ export class KnownRepository {
     this.#cache = new FileCache(now);
   }
 
-  /** The cached or new answer of `ask`. `folder` contains `.git`. */
+  /** The cached or new answer of `ask`. `holder`: the folder that contains `.git`. */
   async locate(
-    folder: string,
+    holder: string,
     ask: () => Promise<LocatedRepository | null>,
   ): Promise<LocatedRepository | null> {
-    const cached = this.cached(folder);
+    const cached = this.cached(holder);
     if (cached !== null) return cached;
     const askedAt = this.#now();
     const located = await ask();
-    const places = located === null ? null : this.#listPlaces(folder, located);
-    if (located !== null && places !== null) this.#cache.set(folder, located, places, askedAt);
+    const paths = located === null ? null : this.#listPaths(holder, located);
+    if (located !== null && paths !== null) this.#cache.set(holder, located, paths, askedAt);
     return located;
   }
 
   /** The cached answer if it is still valid; otherwise null. */
-  cached(folder: string): LocatedRepository | null {
-    return this.#cache.get(folder) ?? null;
+  cached(holder: string): LocatedRepository | null {
+    return this.#cache.get(holder) ?? null;
   }
 
   /**
    * All paths on which the answer depends; null: unknown. Included files count even if their
    * condition is false, and so does HEAD, on which conditions may depend.
    */
-  #listPlaces(
-    folder: string,
+  #listPaths(
+    holder: string,
     { location, config, included }: LocatedRepository,
   ): readonly string[] | null {
     const { top, gitFolder, shared } = location;
@@ -740,7 +727,7 @@ export class KnownRepository {
     // git reports an include that we did not find
     if (hasInclude && included.length === 0) return null;
     return [
-      ...[path.join(folder, '.git'), top, gitFolder, shared],
+      ...[path.join(holder, '.git'), top, gitFolder, shared],
       ...['commondir', 'gitdir'].map((name) => path.join(gitFolder, name)),
       ...configs,
       ...included,
@@ -751,11 +738,9 @@ export class KnownRepository {
 
 // ---- Files that git would read, searched before it runs ----
 
-// Git would wait forever for a pipe, a device or a socket.
-
 const TEXT_BYTES_MAX = 1024 * 1024;
 const INCLUDED_MAX = 200;
-/** Files that git reads: in the git folder of a working tree, in the shared one, in the top. */
+/** Files that git reads: in the git folder of a working tree, the shared one, the holder. */
 const WORKTREE_FILES = [
   'HEAD',
   'index',
@@ -768,17 +753,18 @@ const SHARED_FILES = [
   ...['config', 'packed-refs', 'shallow', 'info/exclude', 'info/attributes', 'info/grafts'],
   ...['objects/info/alternates', 'objects/info/commit-graph'],
 ];
-const TOP_FILES = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
+const HOLDER_FILES = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
 
 /**
- * `blocking`: the first pipe, device or socket where git expects a file of the repository; null if
- * there is none. `included`: all files that configurations include, also those with a condition.
+ * `blocking`: the first pipe, device or socket where git expects a file of the repository: git
+ * would wait for it forever. Null if there is none. `included`: all files that configurations
+ * include, also those with a condition.
  */
 export const findGitFiles = async (
   place: GitPlace,
-  top: string,
+  holder: string,
 ): Promise<{ readonly blocking: string | null; readonly included: readonly string[] }> => {
-  const dotGit = path.join(top, '.git');
+  const dotGit = path.join(holder, '.git');
   if (!isReadable(dotGit)) return { blocking: dotGit, included: [] };
   const { folder: gitFolder, common: shared } = gitFoldersAt(dotGit) ?? {
     folder: dotGit, // it leads nowhere, as git says when it is asked
@@ -787,7 +773,7 @@ export const findGitFiles = async (
   const files = [
     ...WORKTREE_FILES.map((name) => path.join(gitFolder, name)),
     ...SHARED_FILES.map((name) => path.join(shared, name)),
-    ...TOP_FILES.map((name) => path.join(top, name)),
+    ...HOLDER_FILES.map((name) => path.join(holder, name)),
   ];
   const bad = files.find((file) => !isReadable(file));
   if (bad !== undefined) return { blocking: bad, included: [] };
@@ -798,9 +784,16 @@ export const findGitFiles = async (
   return { blocking: included.find((file) => !isReadable(file)) ?? null, included };
 };
 
+/** The configuration files of the user and the machine. */
+const configFiles = (environment: ProcessEnvironment): readonly string[] => {
+  const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
+  const usual = [path.join(home, '.gitconfig'), path.join(userGitFolder(environment), 'config')];
+  return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
+};
+
 /** Whether git can read a path without waiting. */
-const isReadable = (place: string): boolean => {
-  const status = followStatus(place);
+const isReadable = (file: string): boolean => {
+  const status = followStatus(file);
   return status === null || status.isFile() || status.isDirectory();
 };
 
@@ -845,122 +838,3 @@ const includedBy = async (run: RunGit, config: string): Promise<readonly string[
   const names = entries.map((entry) => entry.slice(entry.indexOf('\n') + 1));
   return names.map((name) => path.resolve(path.dirname(config), name));
 };
-
-// ---- Values of files, cached until one changes (`FileCache`) ----
-
-/** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
-type Fingerprint = { readonly text: string; readonly changedAt: number };
-
-/**
- * Two changes within the time resolution of a file system look like one. This is longer than any
- * resolution.
- */
-const STILL_MS = 2_000;
-
-/**
- * Values read from files, each cached until one of its files changes. A value is cached only if its
- * last file change was STILL_MS before the reading: a later change then shows in the file's time.
- */
-export class FileCache<T> {
-  readonly #now: () => number;
-  readonly #fingerprintPath: (place: string) => Fingerprint;
-  readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
-
-  /**
-   * `now`: the file system's time, in ms since 1970. `listings`: the list of entries of a folder
-   * counts too.
-   */
-  constructor(now: () => number = Date.now, listings?: 'listings') {
-    this.#now = now;
-    this.#fingerprintPath = listings === undefined ? takeFingerprint : takeListingFingerprint;
-  }
-
-  /** The value, if none of its files has changed. */
-  get(key: string): T | undefined {
-    const known = this.#known.get(key);
-    if (known === undefined) return undefined;
-    if (this.#fingerprint(known.places).text === known.fingerprint) return known.value;
-    this.#known.delete(key);
-    return undefined;
-  }
-
-  /**
-   * For a value whose files are known only once it is read. If one was removed in between, it
-   * counts as absent, and the old value stays. `readAt`: the time before the reading.
-   */
-  set(key: string, value: T, places: readonly string[], readAt: number): void {
-    this.#setIfStill(key, value, { places, readAt, ...this.#fingerprint(places) });
-  }
-
-  #setIfStill(
-    key: string,
-    value: T,
-    {
-      places,
-      readAt,
-      text,
-      changedAt,
-    }: Fingerprint & { places: readonly string[]; readAt: number },
-  ): void {
-    if (changedAt < readAt - STILL_MS) this.#known.set(key, { places, fingerprint: text, value });
-  }
-
-  /** The value of one file, loaded again after a change. */
-  read(file: string, load: (file: string) => T): T {
-    const known = this.get(file);
-    if (known !== undefined) return known;
-    const readAt = this.#now();
-    // Taken before the reading. Taken after it, a file that was removed in between would count as
-    // absent, and the old value would stay.
-    const before = this.#fingerprint([file]);
-    const value = load(file);
-    this.#setIfStill(file, value, { places: [file], readAt, ...before });
-    return value;
-  }
-
-  #fingerprint(places: readonly string[]): Fingerprint {
-    const all = places.map(this.#fingerprintPath);
-    return {
-      text: all.map(({ text }) => text).join('\n'),
-      changedAt: Math.max(0, ...all.map(({ changedAt }) => changedAt)),
-    };
-  }
-}
-
-/** Fingerprint of a file. For a folder only identity and owner count, not its entries. */
-export const takeFingerprint = (place: string): Fingerprint =>
-  fingerprint(place, (entry) => {
-    const { dev, ino, mode, uid } = entry;
-    return entry.isDirectory()
-      ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 }
-      : fullFingerprint(entry);
-  });
-
-/** Like `takeFingerprint`, but for a folder its list of entries counts too. */
-const takeListingFingerprint = (place: string): Fingerprint => fingerprint(place, fullFingerprint);
-
-const ABSENT: Fingerprint = { text: 'absent', changedAt: 0 }; // its creation is a change
-
-const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint): Fingerprint => {
-  try {
-    const entry = statSync(place, { bigint: true, throwIfNoEntry: false });
-    return entry === undefined ? ABSENT : judge(entry);
-  } catch (error) {
-    // Its folder is a file. Node 24 says so without an error.
-    if (errorCode(error) === 'ENOTDIR') return ABSENT;
-    return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // so it is never cached
-  }
-};
-
-const fullFingerprint = ({
-  dev,
-  ino,
-  mode,
-  uid,
-  size,
-  mtimeNs,
-  ctimeNs,
-}: BigIntStats): Fingerprint => ({
-  text: [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(' '),
-  changedAt: Number(ctimeNs / 1_000_000n),
-});

@@ -13,8 +13,8 @@ import path from 'node:path';
 import { readRegularSync, readSmall } from '../platform/files.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
 import { repositoryFolders } from '../platform/trusted-folders.js';
+import { FileCache } from './file-cache.js';
 import {
-  FileCache,
   findCommit,
   type GitPlace,
   type KnownRepository,

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import {
   type CommandVerdict,
+  findCommands,
   judgeCommand,
+  type LaunchedEnd,
   type LaunchFacts,
   readStatus,
+  Spool,
+  writeLaunchRequest,
 } from '../../src/command/launched-command.js';
 
 /** Blanks follow the lines: the file is made with its full size. */
@@ -106,4 +114,32 @@ test('verdict: a line of the status counts once it is written to its end', () =>
   assert.equal(readStatus('alive alive-0f\nrun 1 2\n').alivePipe, 'alive-0f');
   assert.equal(readStatus('alive ../alive-0f\n').alivePipe, null);
   assert.deepEqual(statusOf(RUN, 'exit 7 12.34').endedAt, 12_340);
+});
+
+/** The follower of a command of a killed process: it has ended, but something holds its output open. */
+const followHeldOpen = (t: TestContext, isFenced: boolean): Promise<LaunchedEnd> => {
+  const commands = temporaryFolder(t, 'found');
+  const folder = path.join(commands, '1');
+  Spool.create(folder, () => '').close();
+  const record = { call: 'c', marker: 'm', isFenced, startedAt: 0, workspace: '1:1', job: null };
+  writeLaunchRequest(folder, { due: null, record });
+  writeFileSync(path.join(folder, 'claim'), '');
+  writeFileSync(path.join(folder, 'out'), 'hi\n\0ended\n');
+  writeFileSync(path.join(folder, 'status'), `${RUN}\nexit 0\n`);
+  const [found] = findCommands(commands, 'own');
+  assert.ok(found);
+  return found.follow({ bytes: () => undefined, skipped: () => undefined }).ended;
+};
+
+test('a found command whose output a process holds open: one without a fence is waited for shortly', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const ends: string[] = [];
+  void followHeldOpen(t, true).then(() => ends.push('fenced'));
+  void followHeldOpen(t, false).then(() => ends.push('open'));
+  t.mock.timers.tick(100);
+  await setImmediate();
+  assert.deepEqual(ends, ['open']);
+  t.mock.timers.tick(1_900);
+  await setImmediate();
+  assert.deepEqual(ends, ['open', 'fenced']);
 });

@@ -15,8 +15,8 @@ import {
 } from '../../src/machine/moves/budget.js';
 import {
   addUsage,
+  closeOldProcess,
   costsNothing,
-  countAbandoned,
   countFailedCompaction,
   countFailure,
   countHookUsage,
@@ -30,7 +30,6 @@ import {
   reserve,
   reserveForCalls,
   settledUsage,
-  settleLost,
   stopUnpaid,
   toldUsage,
   usageWarnings,
@@ -392,7 +391,7 @@ test('what is told is a lower bound while a call that is over has an open id', (
 
 test('what an ended process had sent may have cost', () => {
   const resumed = (sentId: string | null, running: readonly string[], ...ids: readonly string[]) =>
-    countAbandoned(open(...ids), sentId, running);
+    closeOldProcess(open(...ids), { running, again: sentId }).session;
   assert.equal(resumed('req-1', [], 'req-1').usage.atLeast, true);
   assert.deepEqual(resumed('req-1', [], 'req-1').unaccounted, ['req-1'], 'it is sent again');
   assert.equal(resumed('req-1', []).usage.atLeast, undefined);
@@ -401,7 +400,7 @@ test('what an ended process had sent may have cost', () => {
   assert.deepEqual(resumed(null, [], 'batch-1/1').unaccounted, []);
   assert.equal(resumed(null, ['batch-1/1'], 'batch-1/1').usage.atLeast, undefined);
   assert.deepEqual(resumed(null, ['batch-1/1'], 'batch-1/1').unaccounted, ['batch-1/1']);
-  const reserved = countAbandoned(spending(), 'req-1', []);
+  const { session: reserved } = closeOldProcess(spending(), { running: [], again: 'req-1' });
   assert.equal(reserved.usage.atLeast, undefined, 'the worst cases count');
 });
 
@@ -642,7 +641,7 @@ test('a request that is not paid is not sent, costs nothing, and says what could
 test('a lost request whose worst case counts is closed, unless it is sent again', () => {
   const reserved = [reservation('req-1', 0.5), reservation('req-2', 0.5), reservation('req-3', 0)];
   const before = session({}, { unaccounted: ['req-1', 'req-2', 'req-3'], reserved, measured });
-  const { session: settled } = settleLost(before, [], 'req-2');
+  const { session: settled } = closeOldProcess(before, { running: [], again: 'req-2' });
   assert.deepEqual(settled.unaccounted, ['req-2', 'req-3']);
   assert.equal(toldUsage(llm(settled, 1, 'req-2')).atLeast, true, 'of req-3 nothing is known');
 });
@@ -650,11 +649,14 @@ test('a lost request whose worst case counts is closed, unless it is sent again'
 test('a lost request that could cost nothing is settled without a word', () => {
   const reserved = [reservation('req-1', 0), reservation('req-2', 0.5)];
   const before = session({}, { reserved, measured });
-  const { session: settled, actions } = settleLost(before, ['req-2']);
+  const { session: settled, actions } = closeOldProcess(before, {
+    running: ['req-2'],
+    again: null,
+  });
   assert.deepEqual(settled.reserved, [reservation('req-2', 0.5)]);
   assert.deepEqual([settled.usage.costUsd, actions], [0, []]);
-  assert.equal(settleLost(settled, ['req-2']).session, settled);
-  const lost = settleLost(before, []);
+  assert.deepEqual(closeOldProcess(settled, { running: ['req-2'], again: null }).session, settled);
+  const lost = closeOldProcess(before, { running: [], again: null });
   assert.equal(lost.session.usage.costUsd, 0.5);
   assert.match(
     JSON.stringify(lost.actions),

@@ -30,7 +30,8 @@ const FENCED = `
   docker: [--cap-add] x|docker: [--security-opt] x|docker: [--userns] x|docker: [-H] x
   docker: [--host] x
   docker: [--config] x ps|docker: run [--entrypoint] x|docker: run [--net] host|printf: x -v y|
-  podman: run [-v] a:b i|nerdctl: run [--privileged] i|docker-compose: run [--volume] a:b i`;
+  podman: run [-v] a:b i|nerdctl: run [--privileged] i|docker-compose: run [--volume] a:b i|
+  docker: run [--ipc=host] i|docker: run [--volumes-from] x i|docker: [--context] x ps|podman: [--url] x ps`;
 /** The same, for a rule that lets a command reach more than the sandbox does. */
 const WIDENED = `
   nobody: x - +|nobody: x [-y]|nobody: [+y]|nobody: $ [-y]|nobody -y: x -y|nobody: x-y a+b [--z=1]

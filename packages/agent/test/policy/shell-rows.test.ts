@@ -67,6 +67,7 @@ const SHELLS = `
   bash x.sh -c ls; bash -- x.sh; bash -n x.sh; fish x.fish; bash -lo pipefail x.sh |
   nothing: bash --version; bash -e --help | @2 'ls -l': bash -c ls·-l a b |
   @2 'ls': bash -exuvc ls; bash -ceux ls | file @2 'ls': bash -cl ls |
+  file @4 'ls': bash -lo pipefail -c ls |
   @6 'ls': bash --norc --noprofile -n -v -c ls |
   @10 'ls': bash -o pipefail -o errexit -o nounset -o xtrace -c ls |
   @4 'ls': bash -euxvo pipefail -c ls | sh @2 'ls': /bin/sh -c ls; dash -ec ls |
@@ -116,7 +117,7 @@ const RUNNERS = `
   at -V; mise run x; direnv allow x | @4 rm -all: ip netns exec n rm -all |
   @5 rm: ip - netns exec n rm | @2 +2: tmux new -d a b | sh @2 +2 'a b': tmux new -d a·b |
   @4 +4 sh -c x: tmux -L x new -d sh -c x | @3 +3: tmux $ new x | @1 +1: screen -dm rm x |
-  @1 +1 zsh: screen -dm rm·x zsh | +2: docker run -it i a·b; docker run i push |
+  sh @1 +1 'rm x' zsh: screen -dm rm·x zsh | sh @2 +2 'rm x' bash rm x: tmux new -s bash rm·x | +2: docker run -it i a·b; docker run i push |
   +4 /bin/mksh -c x: docker --context x exec c /bin/mksh -c x |
   +2 dash x: podman create i dash x | +2 zsh x: nerdctl run i zsh x |
   +2 ksh x: kubectl exec p -- ksh x | +2 ash x: docker-compose run i ash x | ?: nix-shell -p jq;
@@ -137,7 +138,8 @@ const RUNNERS = `
   ? +1: hyperfine -NS ash ls; hyperfine --shell=shx ls | sh @2 'ls': hyperfine -Snone ls;
   hyperfine -- ls | @1 ls x: entr ls x | ? +2: mise --odd v exec -- rm; direnv --odd v exec d rm |
   nothing: mise -C exec --odd run; direnv --odd allow | @2 bash -c x: watch -x bash -c x |
-  @4 bash -c x: watch -n 1 --exec bash -c x | @4 rm x: ip --all netns exec rm x |
+  @4 bash -c x: watch -n 1 --exec bash -c x | @3 bash -c x: watch -x -- bash -c x |
+  @1 rm $: entr rm /_ | @4 rm x: ip --all netns exec rm x |
   sh @2 'ls': tmux -c ls | file: tmux source-file f; tmux so f | ?: tmux display #(ls);
   nix -L develop; nix --offline shell x; expect -; expect -d; expect /dev/stdin; at -f /dev/stdin;
   at -f | ? @2 node@20 --: mise exec node@20 --`;
@@ -145,7 +147,7 @@ const RUNNERS = `
 const INPUTS = `
   @1 echo $: xargs; xargs -0 | @1 rm x $: xargs rm x | @2 rm $ y: xargs -I{} rm {}/x y |
   @3 rm $: xargs -rI X rm X | @3 mv $ d: xargs -J % mv % d | @2 rm $: xargs -i rm {};
-  xargs --replace rm {}; xargs --rep=X rm X | @2 rm $ {}: xargs -iX rm X {} |
+  xargs --replace rm {}; xargs --rep=X rm X; xargs --re=X rm X; xargs --r rm {} | @2 rm $ {}: xargs -iX rm X {} |
   @3 $ $ $: xargs -I $ rm x y | @4 rm $ $: xargs -I{} -n 1 rm {}; xargs -I{} --max-args 1 rm {} |
   @3 rm $ $: xargs -0l -I{} rm {}; xargs -I{} --max-lines rm {} |
   @4 rm $: xargs -I{} --max-chars 9 rm {} | @2 x-n $: xargs -I{} x-n {} |
@@ -153,7 +155,7 @@ const INPUTS = `
   @3 rm x: env A=1 _b=2 rm x; setarch i386 -3 rm x | ?: env -S rm·x; env -ivS rm·x;
   env --split-string=rm; setarch; setarch i386; linux32 | @1 rm -S --s: env rm -S --s |
   @1 x-S y: env x-S y | @2 rm -: env - rm - | sh @3 'a b': flock f -c a·b |
-  ? @4: flock -x f --command | ? @3: flock f -c $ | @2 rm -c x: flock f rm -c x |
+  ? @4: flock -x f --command | ? sh @4 +2 'a b': flock --odd f -c a·b | ? @3: flock f -c $ | @2 rm -c x: flock f rm -c x |
   @3 rm: flock f -x rm | sh @2 'a b c': cross-env-shell A=1 a·b c |
   ? @2 +2 a: cross-env-shell -x a | @2 rm x: setarch -v rm x | @2 rm: linux64 -R rm |
   ? @2 +2 rm x: nice --x-5 rm x | @2 rm x: nohup -- rm x | @1 - x: nice - x | @2 rm: env 1=1 rm |

@@ -3,13 +3,8 @@ import { rmSync, statSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import {
-  FileCache,
-  KnownRepository,
-  type Repository,
-  takeFingerprint,
-  useRepository,
-} from '../../src/workspace/git.js';
+import { FileCache, takeFingerprint } from '../../src/workspace/file-cache.js';
+import { KnownRepository, type Repository, useRepository } from '../../src/workspace/git.js';
 import { anHourLater, type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */

@@ -154,7 +154,7 @@ export const explainPolicy = async (
     import('@pawl/agent/policy/shell/explain-command'),
     import('@pawl/agent/workspace/uncommitted-files'),
     import('@pawl/agent/workspace/moved-files'),
-    import('@pawl/agent/workspace/late-hooks'),
+    import('@pawl/agent/session/equipment'),
     import('@pawl/agent/secrets/user-places'),
   ]);
   const environment = process.env;

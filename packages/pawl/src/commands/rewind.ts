@@ -4,6 +4,7 @@ import { versionIn } from '@pawl/agent/journal/replay';
 import { readForeignUntil } from '@pawl/agent/journal/state-folder';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
+import { createLateCheckpoints } from '@pawl/agent/session/equipment';
 import {
   planRewind,
   type RewindPoint,
@@ -11,7 +12,6 @@ import {
   type RewindRequest,
   readTimeline,
 } from '@pawl/agent/session/rewind';
-import { createLateCheckpoints } from '@pawl/agent/workspace/late-hooks';
 import { detectLook, formatWhen, oneLine, paint } from '@pawl/terminal/paint';
 import { countFiles, namedFiles, pointText } from '@pawl/terminal/rewind-words';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';

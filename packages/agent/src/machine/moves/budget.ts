@@ -23,6 +23,7 @@ import {
   totalTokens,
 } from '../settings.js';
 import {
+  appendTexts,
   changeSession,
   changeTurn,
   clamp,
@@ -97,7 +98,7 @@ const findReached = <D extends CheckedDimension>(
   ) ?? null;
 
 /** The limit that is reached after a round, or null. */
-export const reachedLimit = (session: SessionData): CheckedDimension | null =>
+const reachedLimit = (session: SessionData): CheckedDimension | null =>
   findReached(session, checkedDimensions);
 
 /**
@@ -122,7 +123,7 @@ export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(sess
 export const stopBeforeCall = ({
   session,
 }: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
-  // The guard has checked that a limit is reached: the default only satisfies the type.
+  // The guard has checked that a limit is reached: this default, as those below, is for the type.
   go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
 
 /** Formats a number. Only dollars have their unit. */
@@ -207,12 +208,33 @@ export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   );
 };
 
+/** At a limit: the model may answer in one more request, without tools. */
+export const askToFinish = (
+  state: In<'CheckingBudget'>,
+  event: Event,
+): MoveTo<'GatheringAdditionalMessages'> => {
+  const { session } = state;
+  const dimension = reachedLimit(session) ?? 'rounds';
+  const spent = spentText(session, dimension, event.at);
+  const noted = appendTexts(session, 'note', [
+    `[${spent}: no tool runs any more. Give your final answer now.]`,
+  ]);
+  const finishing = changeTurn(noted, { finishing: dimension });
+  return go(
+    { name: 'GatheringAdditionalMessages', session: finishing },
+    { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
+  );
+};
+
 export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceeded'> => {
   const dimension = reachedLimit(state.session) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
-/** The turn goes on, with one warning per limit above the warn ratio (rules.md#limit-warning). */
+/**
+ * The turn goes on, with one warning per limit above the warn ratio (rules.md#limit-warning). Tools
+ * run again, if a limit was raised after the model had been asked for its answer.
+ */
 export const warnOfBudget = (
   state: In<'CheckingBudget'>,
   event: Event,
@@ -231,7 +253,6 @@ export const warnOfBudget = (
       text: spentText(session, dimension, event.at),
     };
   });
-  // A limit that was raised meanwhile lets tools run again.
   const warned = changeTurn(session, {
     finishing: 'no',
     warned: [...session.turn.warned, ...aboveWarnRatio],

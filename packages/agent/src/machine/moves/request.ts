@@ -1,15 +1,15 @@
 /**
  * A request to the model, and what it costs.
  *
- * From top to bottom: its sending; the money that is set aside before it is sent; and its usage
- * (tokens and dollars), which counts once, whenever it comes. A limit in dollars holds although
- * usage comes late, because the worst case is set aside first (a reservation; without such a limit,
- * or without prices, it is one of $0).
+ * From top to bottom: its sending; the money that is set aside before it is sent; its usage (tokens
+ * and dollars), which counts once, whenever it comes; what a process that has ended had sent; and
+ * what the user is told. A limit in dollars holds although usage comes late, because the worst case
+ * is set aside first, as a reservation (without such a limit, or without prices, one of $0).
  *
  * The same holds for all that may cost something: a request of a turn, a compaction (it asks for a
  * summary), a phase of hooks, and a tool call that asks models itself (a spending call). Each has
  * an id. The id stands in `unaccounted`, and is called open, until its usage is counted or can't
- * come any more.
+ * come any more. Hooks that ask no model, and calls without a limit, have no reservation.
  */
 
 import type { Action, RequestPurpose } from '../action.js';
@@ -26,10 +26,8 @@ import {
   type UsageTotals,
 } from '../settings.js';
 import {
-  appendTexts,
   changeCalling,
   changeSession,
-  changeTurn,
   findReservation,
   go,
   type In,
@@ -46,7 +44,7 @@ import {
   withSession,
 } from '../state.js';
 import { isRunning } from './batch-calls.js';
-import { formatLimit, formatNumber, hasMoneyLimit, reachedLimit, spentText } from './budget.js';
+import { formatLimit, formatNumber, hasMoneyLimit } from './budget.js';
 
 // ---- Sending ----
 
@@ -87,24 +85,6 @@ export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
   });
 };
 
-/** At a limit: the model may answer in one more request, without tools. */
-export const askToFinish = (
-  state: In<'CheckingBudget'>,
-  event: Event,
-): MoveTo<'GatheringAdditionalMessages'> => {
-  const { session } = state;
-  const dimension = reachedLimit(session) ?? 'rounds';
-  const spent = spentText(session, dimension, event.at);
-  const noted = appendTexts(session, 'note', [
-    `[${spent}: no tool runs any more. Give your final answer now.]`,
-  ]);
-  const finishing = changeTurn(noted, { finishing: dimension });
-  return go(
-    { name: 'GatheringAdditionalMessages', session: finishing },
-    { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
-  );
-};
-
 /** Retracts the streamed text of a reply that is not stored (rules.md#streamed-text). */
 export const retractPartial = (requestId: string, shown: string): readonly Action[] =>
   shown === '' ? [] : [{ type: 'RetractPartial', requestId }];
@@ -124,7 +104,7 @@ export const retractPartial = (requestId: string, shown: string): readonly Actio
 export const IMAGE_TOKENS_MAX = 6_000;
 /** What a provider adds to a request by itself, such as its instructions about tools. */
 export const HIDDEN_TOKENS_MAX = 1_000;
-/** No tokenizer makes fewer tokens of a text: a smaller count is not believed. */
+/** Text has a token for each 8 bytes at least: a smaller count is not believed. */
 const BYTES_PER_TOKEN_MAX = 8;
 /** The largest output under a limit in dollars: what a lost request costs stays bearable. */
 export const OUTPUT_TOKENS_MAX = 32_000;
@@ -268,7 +248,7 @@ export const stopUnpaid = (
   return go({ name: 'BudgetExceeded', session: changed, dimension: 'usd', unpaid }, abort);
 };
 
-/** "$0.80 of $1.00 is used, $0.30 of it reserved until its cost is known". */
+/** "$1.80 of $2.00 is used, $1.30 of it reserved until its cost is known". */
 const usedMoneyText = (session: SessionData): string => {
   const reserved = reservedUsd(session);
   const used = formatNumber('usd', session.usage.costUsd + reserved);
@@ -301,10 +281,13 @@ export const getAllowance = (
   return { ...remaining, usd: { type: 'left', amount: reservation.usd } };
 };
 
-/** Reserves the rest of the limit for a spending call, until its outcome reports its usage. */
+/**
+ * Reserves the rest of the limit for a spending call, until its outcome reports its usage. `ids`:
+ * at most one, since under a limit such calls run one at a time.
+ */
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const remaining = remainingIn(session).usd;
-  const [id] = ids; // at most one: under a limit, calls that spend run one at a time
+  const [id] = ids;
   if (remaining.type === 'unlimited' || id === undefined) return session;
   const usd = remaining.amount;
   const reservation = { id, usd, outputUsd: usd, outputTokens: 0, sent: null };
@@ -314,12 +297,14 @@ export const reserveForCalls = (session: SessionData, ids: readonly string[]): S
 /*
  * ---- Usage: it counts once per id (rules.md#usage-counts-once) ----
  *
- * 1. All of it is known (`coverage: 'whole'`): it counts as it is.
+ * 1. All of it is known (`coverage: 'whole'`): it counts as it is; without a price at its
+ *    reservation.
  * 2. A part is known (`partial`): the worst case of the output is added. Where no money was set
- *    aside, the sum of dollars is a lower bound from then on.
+ *    aside, the sum of dollars is a lower bound from then on, unless the model is free.
  * 3. None is known, but the request was refused or never sent, or the work has ended by itself: it
  *    costs nothing, and its id is closed.
- * 4. None is known otherwise: the id stays open, and its money set aside, until a late report.
+ * 4. None is known otherwise: the id stays open, and its money set aside, until a late report. A
+ *    spending call without a reservation is closed, and makes the sum a lower bound.
  *
  * Without `coverage` the usage of a reply or of a phase is whole, that of a failure or of a late
  * report is a part.
@@ -546,26 +531,33 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };
 
-// ---- What an ended process had sent ----
+// ---- What a process that has ended had sent ----
+
+/** What goes on or is done again in the process that resumes a session, by its ids. */
+type Resumed = {
+  /** Spending calls that run: they will report. */
+  readonly running: readonly string[];
+  /** A request, summary or phase of hooks that is done again under its id, which stays open. */
+  readonly again: string | null;
+};
 
 /**
- * The session in another process. The work `sentId` of the old one (a request, a summary, a phase
- * of hooks) may have cost something, although it is done again under its id; so may its spending
- * calls. Their ids are closed unless they run again: no report can come any more. What was set
- * aside for them stays for `settleLost`, which follows and counts it as spent.
+ * The session in another process, to which no report of the old one can come. What was set aside
+ * counts as spent. Where nothing was, the sum of dollars is a lower bound: what is done again, too,
+ * may have cost something before.
  */
-export const countAbandoned = (
-  session: SessionData,
-  sentId: string | null,
-  running: readonly string[],
-): SessionData => {
+export const closeOldProcess = (session: SessionData, resumed: Resumed): SessionUpdate =>
+  spendReservations(closeCalls(session, resumed), resumed);
+
+/** Closes the ids of spending calls that do not go on. */
+const closeCalls = (session: SessionData, { running, again }: Resumed): SessionData => {
   const { unaccounted } = session;
   const isAbandoned = (id: string): boolean => isSpendingId(id) && !running.includes(id);
   // Under a limit a phase of hooks reserves before it asks a model.
   const askedNone = (id: string): boolean =>
     hasMoneyLimit(session) && isUnreservedHook(session, id);
   const mayHaveCost = unaccounted.some(
-    (id) => (id === sentId || isAbandoned(id)) && !askedNone(id) && !hasWorstCase(session, id),
+    (id) => (id === again || isAbandoned(id)) && !askedNone(id) && !hasWorstCase(session, id),
   );
   const open = unaccounted.filter((id) => !isAbandoned(id));
   const closed = changeSession(session, { unaccounted: open });
@@ -573,31 +565,26 @@ export const countAbandoned = (
 };
 
 /**
- * Reservations of an ended process count as spent, since no usage of its requests can come any
- * more, and their ids are closed. `sentId`: the work that is done again, whose id stays open.
- * `running`: work that goes on and will report.
+ * Counts reservations as spent, and closes their ids. One of $0 says nothing of the cost: its id
+ * stays open, so that the sum is told as a lower bound (`toldUsage`).
  */
-export const settleLost = (
-  session: SessionData,
-  running: readonly string[],
-  sentId: string | null = null,
-): SessionUpdate => {
+const spendReservations = (session: SessionData, { running, again }: Resumed): SessionUpdate => {
   const { reserved } = session;
   const lost = reserved.filter(({ id }) => !running.includes(id));
   const usd = lost.reduce((sum, one) => sum + one.usd, 0);
   if (lost.length === 0) return { session, actions: [] };
-  const isSettled = (id: string): boolean =>
-    id !== sentId && lost.some((one) => one.id === id && one.usd > 0);
-  const settled = changeSession(session, {
-    unaccounted: session.unaccounted.filter((id) => !isSettled(id)),
+  const isSpent = (id: string): boolean =>
+    id !== again && lost.some((one) => one.id === id && one.usd > 0);
+  const spent = changeSession(session, {
+    unaccounted: session.unaccounted.filter((id) => !isSpent(id)),
     reserved: reserved.filter(({ id }) => running.includes(id)),
     usage: { ...session.usage, costUsd: session.usage.costUsd + usd },
   });
-  if (usd === 0) return { session: settled, actions: [] };
+  if (usd === 0) return { session: spent, actions: [] };
   const text =
     'what the requests of the ended process have cost is unknown: ' +
     `${formatNumber('usd', usd)}, the most that it can be, counts as spent`;
-  return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
+  return { session: spent, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
 
 // ---- What is said of usage ----

@@ -53,7 +53,7 @@ import {
 import { forceBatch, settleForShutdown } from './batch-events.js';
 import { resetClock, resumeClock } from './budget.js';
 import { hookAgain } from './hooks.js';
-import { countAbandoned, retractPartial, settleLost } from './request.js';
+import { closeOldProcess, retractPartial } from './request.js';
 import { noteCutRewind } from './rewind.js';
 import { keepPartial } from './stop.js';
 import { admit, expectNeeds, spendingIds, startingIds, startReadyCalls } from './tool-batch.js';
@@ -124,11 +124,8 @@ export const keepInput = (
 
 /** The session in its new epoch, with what the old process left uncounted. */
 const enterEpoch = (state: RestingState, { epoch }: On<'Resumed'>): SessionUpdate => {
-  const running = spendingIds(state);
-  const sentId = measuredId(state);
-  const known = countAbandoned(state.session, sentId, running);
-  // Reservations of the old process count as spent, since its cost can't be reported any more.
-  const { session, actions } = settleLost(known, running, sentId);
+  const resumed = { running: spendingIds(state), again: measuredId(state) };
+  const { session, actions } = closeOldProcess(state.session, resumed);
   return { session: changeSession(session, { epoch }), actions };
 };
 

@@ -6,6 +6,7 @@
  */
 
 import { listWords, programName } from '../paths.js';
+import { withPlaceholder } from './files.js';
 import {
   asText,
   hasWordLike,
@@ -29,7 +30,10 @@ const watch = (words: Words): Meaning => {
   const flags = listWords(WATCH_FLAGS);
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) {
-    if (word === '--') return asText(words, at + 1, 'watch');
+    if (word === '--') {
+      at += 1;
+      break;
+    }
     const length = optionLength(word, valued, flags);
     if (length === null)
       return { unclear: `the option ${word} of watch is not known`, mayStartAt: at + 1 };
@@ -60,15 +64,18 @@ const ip = (words: Words): Meaning => {
 const SHELL_NAME = /^(.*\/)?(ba|rba|da|z|k|mk|a|c|tc|fi|ya)?sh$/;
 
 /**
- * A command somewhere behind `from`, after options of the runner. It begins at a shell that stands
- * there; without one each word with blanks in it counts as a shell text.
+ * A command somewhere behind `from`, after options of the runner. It may begin at a shell that
+ * stands there, or be the name of something else; each word with blanks in it counts as a text.
  */
 const commandBehind = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
   const at = rest.findIndex((word) => SHELL_NAME.test(word ?? ''));
   const texts = rest.filter((word): word is string => /\s/.test((word ?? '').trim()));
-  if (at !== -1) return { mayStartAt: from, commands: [rest.slice(at)] };
-  return { mayStartAt: from, texts, ...(texts.length > 0 ? { isPosix: true } : {}) };
+  return {
+    mayStartAt: from,
+    ...(texts.length > 0 ? { texts, isPosix: true } : {}),
+    ...(at === -1 ? {} : { commands: [rest.slice(at)] }),
+  };
 };
 
 /** Commands of tmux that run others; each may be shortened down to what stands before `|`. */
@@ -151,7 +158,9 @@ const entr = (words: Words): Meaning => {
   while (words[at]?.startsWith('-')) at++;
   const takesText = words.slice(1, at).some((word) => (word ?? '').includes('s'));
   if (takesText) return { ...textsMeaning([words[at] ?? null], 'entr'), startsAt: at };
-  return at < words.length ? { commands: [words.slice(at)], startsAt: at } : {};
+  // `/_` stands for the file that has changed
+  const command = withPlaceholder(words.slice(at), '/_');
+  return at < words.length ? { commands: [command], startsAt: at } : {};
 };
 
 /** A program that runs what it reads, unless it only lists or names a file. */
@@ -172,8 +181,9 @@ const expect = (words: Words): Meaning =>
 
 /** Options with which a container reaches more of the host, or a host elsewhere is asked. */
 const CONTAINER_RISKS = `
-  -v --volume --mount --privileged --device --pid --network --cap-add --security-opt --userns -H
-  --host --config --entrypoint`;
+  -v --volume --volumes-from --mount --privileged --device --pid --ipc --uts --cgroupns --network
+  --cap-add --security-opt --userns -H --host --context --url --connection --remote --config
+  --entrypoint`;
 const COMPOSE_HARMLESS = `
   -d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull --follow
   --tail --all --quiet`;

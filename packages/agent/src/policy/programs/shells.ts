@@ -1,7 +1,8 @@
 /**
- * Rows of shells and of builtins. The shell reads its own words differently from other programs: a
- * text, names of variables, options that change how it reads. wrappers.ts and runners.ts have the
- * programs that start others.
+ * Rows of shells, of builtins, and of programs that hand a text to a shell (su, script). The shell
+ * reads its own words differently from other programs: a text, names of variables, options that
+ * change how it reads. wrappers.ts and runners.ts have other programs that start commands, among
+ * them the builtins `command`, `builtin`, `exec` and `time`.
  *
  * The field `runs` of a row is a `Wrapper`, which `wrapped` (meanings.ts) reads, or a function that
  * returns a `Meaning`. The user is always asked about what is `unclear`. No rule that allows covers
@@ -40,6 +41,7 @@ const shell = (words: Words): Meaning => {
     if (/^-[euxlv]*o$/.test(word)) {
       if (!SAFE_OPTIONS.test(words[++at] ?? ''))
         return { unclear: `${name} has options that change how it reads` };
+      isLogin ||= word.includes('l');
     } else if (/^-[euxlv]*c[euxl]*$/.test(word)) {
       const text = words[at + 1];
       if (text == null) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
@@ -102,7 +104,7 @@ const set = (words: Words): Meaning => {
   return {};
 };
 
-/** The same for `shopt`. */
+/** Options of `shopt` that change nothing in how a text is read. */
 const SAFE_SHELL_OPTIONS =
   /^(-[suqp]+|globstar|nullglob|dotglob|failglob|nocasematch|inherit_errexit|huponexit|checkwinsize|histappend)$/;
 
@@ -192,8 +194,7 @@ export const SHELLS: Rows = {
   wait: {
     runs: (words) => (words.some((word) => /^-\w*p/.test(word ?? '')) ? variableNames(words) : {}),
   },
-  test: { reads: 'always', runs: testsVariables },
-  '[': { runs: testsVariables },
+  'test [': { reads: 'always', runs: testsVariables },
   'su script': { runs: passesText },
   runuser: { runs: runuser },
   'sg newgrp': {

@@ -36,7 +36,7 @@ const xargs = (words: Words): Meaning => {
   for (let at = 1; at < startsAt; at += optionLength(words[at] ?? '', valued, flags) ?? 1) {
     const word = words[at] ?? '';
     limitsWords ||= /^(-[0oprtx]*[Lln]|--max-[al])/.test(word);
-    const value = /^(?:-[0oprtx]*[IiJ]|--rep[a-z]*=?)(.*)/s.exec(word)?.[1];
+    const value = /^(?:-[0oprtx]*[IiJ]|--r[a-z]*=?)(.*)/s.exec(word)?.[1];
     if (value === undefined) continue;
     const placeholder = value || (/[IJ]/.test(word) ? words[at + 1] : '{}');
     command = placeholder == null ? command.map(() => null) : withPlaceholder(command, placeholder);
@@ -65,9 +65,9 @@ const FLOCK = {
 
 /** `flock FILE -c TEXT`, or `flock FILE COMMAND`. */
 const flock = (words: Words): Meaning => {
-  const { startsAt: file = words.length } = wrapped(words, FLOCK);
+  const { startsAt: file = words.length, commands: _, ...others } = wrapped(words, FLOCK);
   return /^(-c|--command)$/.test(words[file + 1] ?? '')
-    ? { ...textsMeaning([words[file + 2] ?? null], 'flock'), startsAt: file + 2 }
+    ? { ...others, ...textsMeaning([words[file + 2] ?? null], 'flock'), startsAt: file + 2 }
     : wrapped(words, { ...FLOCK, before: 1 });
 };
 

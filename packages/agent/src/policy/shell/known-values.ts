@@ -32,12 +32,12 @@ const UNCHANGED_WORD = /^[\w@%+=:,./-]+$/;
 
 /** Variables that bash sets by itself, or that change how it reads and searches. */
 const RESERVED_NAMES =
-  /^(?:BASH\w*|COMP_\w*|COPROC|DIRSTACK|ENV|EPOCH\w*|E?UID|EXECIGNORE|FUNC\w*|GLOB\w*|GROUPS|HIST\w*|IFS|LANG|LC_\w+|LINENO|MAPFILE|OLDPWD|OPT\w*|PATH|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|PWD|RANDOM|READLINE\w*|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|_.*)$/;
+  /^(?:BASH\w*|COLUMNS|COMP_\w*|COPROC|DIRSTACK|ENV|EPOCH\w*|E?UID|EXECIGNORE|FUNC\w*|GLOB\w*|GROUPS|HIST\w*|IFS|LANG|LC_\w+|LINENO|LINES|MAPFILE|OLDPWD|OPT\w*|PATH|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|PWD|RANDOM|READLINE\w*|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|_.*)$/;
 
 /** An expansion that assigns: `${x:=value}`. */
 const SETS_BY_EXPANSION = /\$\{[^}]*=/;
-/** IFS says how bash divides a value into words. */
-const SETS_IFS = /\bIFS\b/;
+/** IFS, perhaps with quotes in its name, says how bash divides a value into words. */
+const SETS_IFS = /\bI['"\\]*F['"\\]*S\b/;
 
 /** Builtins that set no variable but those of RESERVED_NAMES. */
 const SETS_NOTHING = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
@@ -50,7 +50,7 @@ const leavesVariables = (words: readonly Word[]): boolean => {
   if (name == null || name === 'time') return false;
   if (!isBuiltin(name) || SETS_NOTHING.has(name)) return true;
   // `%n` sets the variable that is named for it
-  if (name === 'printf') return option != null && !/^-|%[^a-zA-Z%]*n/.test(option);
+  if (name === 'printf') return option != null && !/^-|%[^a-zA-Z%]*[hjlLqtz]*n/.test(option);
   // `set` with options about which the table has nothing to say
   const changesNothing = Object.keys(commandMeaning(texts)).length === 0;
   return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';

@@ -105,6 +105,8 @@ const readPattern = (cursor: Cursor): void => {
     const char = peek(cursor);
     if (char === '' || char === '\n') throw unclear('[[ is not closed');
     if (open === 0 && (char === ' ' || char === '\t')) return;
+    if (/^[<>]\(/.test(cursor.text.slice(cursor.at, cursor.at + 2)))
+      throw unclear('the pattern after =~ has a process substitution');
     if (char === '(') open++;
     if (char === ')' && --open < 0)
       throw unclear('the pattern after =~ has a parenthesis too many');
@@ -471,10 +473,15 @@ const readArray = (cursor: Cursor): readonly string[] | null => {
       if (peek(cursor) === ')') break;
       const { text, shape, start, end } = readWord(cursor);
       if (start === end) throw unclear('a list is not closed');
-      elements.push(shape.startsWith('[') ? null : text); // `[2]=c` sets the element at an index
+      // `[2]=c` sets the element at an index, which is arithmetic
+      const isSubscript = shape.startsWith('[');
+      if (isSubscript && !/^\[\d*\]/.test(shape)) cursor.findings.evaluates = true;
+      elements.push(isSubscript ? null : text);
     }
   });
   cursor.at++;
+  // bash goes on with the same word: `#` begins no comment there
+  if (!isMeta(peek(cursor))) throw unclear('a word goes on behind a list');
   return elements.every((element) => element !== null) ? elements : null;
 };
 

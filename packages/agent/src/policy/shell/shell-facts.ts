@@ -130,7 +130,7 @@ const addReading = async (
   for (const name of reading.functions) collected.functions.add(name);
   collected.evaluates ||= reading.evaluates;
   collected.quotesSubstitution ||= reading.quotesSubstitution;
-  collected.changesValues ||= reading.commands.some(changesLaterValues);
+  collected.changesValues ||= reading.commands.some((one) => changesLaterValues(one, text));
   const commands = withKnownValues(reading, text, collected, depth);
   for (const [index, command] of commands.entries()) {
     const previous = collected.functions.size === 0 ? commands[index - 1] : undefined;
@@ -163,7 +163,7 @@ const withKnownValues = (
   const beginning = { environment, workspace, hasFunctions: functions.size > 0 };
   const { changesValues } = collected;
   const commands = completeCommands(reading, text, { ...beginning, changesValues });
-  if (changesValues || !commands.some(changesLaterValues)) return commands;
+  if (changesValues || !commands.some((one) => changesLaterValues(one, text))) return commands;
   // a value has shown it: `E=trap; $E …`
   collected.changesValues = true;
   return completeCommands(reading, text, { ...beginning, changesValues: true });
@@ -171,13 +171,20 @@ const withKnownValues = (
 
 /**
  * Whether a command may change values that are assigned later, or keep them from it: by a trap, an
- * attribute of a variable (`declare -l`, `readonly`), or an evaluated text, which may do either. It
- * may stand behind `command`, `builtin` or `time`.
+ * attribute of a variable (`declare -l`, `readonly`), an evaluated text, which may do either, or a
+ * variable that is named when it runs (`?`), which may be IFS. It may stand behind `command`,
+ * `builtin` or `time`.
  */
-const changesLaterValues = ({ words }: SimpleCommand): boolean => {
-  const texts = words.map(({ text }) => text ?? '?');
-  const command = texts.join(' ').replace(/^((command|builtin|time|-[\w-]*) )*/, '');
-  return /^((trap|eval|readonly) |(declare|typeset|local) .*[-+?])/.test(command);
+const changesLaterValues = ({ words }: SimpleCommand, text: string): boolean => {
+  const names = words.map(({ text: known, start, end }) => {
+    const raw = text.slice(start, end);
+    return known ?? (/^\w+=/.test(raw) ? raw.replace(/=.*/s, '=') : '?');
+  });
+  const command = names.join(' ').replace(/^((command|builtin|time|-[\w-]*) )*/, '');
+  return (
+    /^((trap|eval|readonly) |(declare|typeset|local) .*[-+?])/.test(command) ||
+    /^(export|getopts|mapfile|printf -v|read|readarray) .*\?/.test(command)
+  );
 };
 
 /**

@@ -5,8 +5,8 @@ import { pick, type Random } from './random.js';
 /** Random texts of the pieces that shells are made of: most are nonsense, some are read by bash in ways nobody thought of. */
 
 const PIECES =
-  `git status|curl x|ls|echo a|;|&|&&|\\|\\||\\||\\|&|\\n|$(|)|(|<(|>(|\`|'|"|$'|$"|{|}|((|))|$((|[[|]]|[|]|<<E\\n|<<'E'\\n|\\nE\\n|<<<|
-#| #|\\\\|\\\\\\n|\\r|\\t| |  |$x|$1|"$@"|\${x|\${x:-|\${x@P}|\${!x}|x=|x+=|x=(|a[|]=|if |; then |; fi|for i in 1|; do |; done|case x in |;; |esac|) |
+  `git status|curl x|ls|echo a|;|&|&&|\\|\\||\\||\\|&|\\n|$(|)|(|<(|>(|\`|'|"|$'|$"|{|}|((|))|$((|[[|]]|[[ a =~ |[|]|<<E\\n|<<'E'\\n|\\nE\\n|<<<|
+#| #|\\\\|\\\\\\n|\\r|\\t| |  |$x|$1|"$@"|\${x|\${x:-|\${x@P}|\${!x}|x=|x+=|x=(|x=(a)|x=([a]=|a[|]=|if |; then |; fi|for i in 1|; do |; done|case x in |;; |esac|) |
 *|function f |f()|f|eval |! |time |coproc |~|*|?|{a,b}|{curl,x}|2>&1|> /dev/null|< README.md|>&|&>/dev/null|curl|\\x63url|\\\\x63url|bash -c |xargs |
 env |exec |command |test |true|false|-|--|=|,|..|:|@|!|%|^|/|.|1|0|é|\\u00a0`
     .split(/(?<!\\)\|/)

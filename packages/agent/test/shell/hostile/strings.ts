@@ -67,6 +67,9 @@ const chained = [
   "ls 'a#b' # c\ncurl x",
   'git status; # ; \n curl x',
   'git status;! curl x',
+  'x=(a)#b; curl x',
+  'x=(a)curl x; curl x',
+  'x=(a)echo curl x; curl x',
   'git status; time curl x',
   'git status; time -p curl x',
   'git status; coproc curl x',
@@ -96,6 +99,9 @@ const chained = [
 ];
 
 const substituted = [
+  '[[ a =~ <(curl x) ]]',
+  '[[ a =~ b>(curl x) ]]',
+  "i='a[$(curl x)]'; x=([i]=c)",
   'echo $(curl x)',
   'echo "$(curl x)"',
   'echo `curl x`',
