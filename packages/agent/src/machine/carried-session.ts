@@ -242,7 +242,7 @@ class SessionFromEvents {
   /** Ids whose usage was counted. A second reply with such an id is a duplicate. */
   readonly #counted = new Set<string>();
   /**
-   * Ids of work that may have cost something and has not said what. No event tells that a request
+   * Ids of work that may have cost something, without usage so far. No event tells that a request
    * is sent: it stands here from its measure or its first piece.
    */
   readonly #unaccounted = new Set<string>();
@@ -586,8 +586,10 @@ class SessionFromEvents {
   }
 
   #start(call: CarriedCall, { batchId, callId, at }: On<'ToolStarted'>): CarriedCall {
-    if (isSpending(call.judged)) this.#addUnaccounted(spendingId(batchId, callId));
-    return startedCall(call, at);
+    const started = startedCall(call, at);
+    if (started !== call && isSpending(call.judged))
+      this.#addUnaccounted(spendingId(batchId, callId));
+    return started;
   }
 
   #addUnaccounted(id: string): void {

@@ -130,7 +130,7 @@ export type CarriedSession = {
   /** Inputs that were not sent. */
   readonly queue: readonly QueuedInput[];
   readonly usage: UsageTotals;
-  /** Ids of work that has ended, may have cost something and has not said what; absent: none. */
+  /** Ids of work that has ended without usage, and may have cost something; absent: none. */
   readonly unaccounted?: readonly string[];
   readonly work: CarriedWork;
   /** Numbers of new ids begin above it, so that no id of an earlier machine is used again. */

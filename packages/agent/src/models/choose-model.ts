@@ -133,8 +133,8 @@ export const chooseModel = async (
  * The model of a provider, once its address, key and facts are known.
  *
  * Three lists of variables may hold a key: `provider.keyVariables`, which messages name;
- * `keyNames`, with those that other programs share; and those of the endpoint, for a server with a
- * key of its own.
+ * `keyNames`, with those that other programs share; and those of the endpoint, since a server may
+ * have another key.
  */
 const connectModel = async (
   provider: Provider,

@@ -23,7 +23,7 @@ export type FactsQuestion = {
   readonly url: string;
   readonly fetch: LeanFetch;
   readonly apiKey?: string;
-  /** How long the provider is to keep caches, if it is one that can be told. */
+  /** How long the provider is to keep caches, if one can choose. */
   readonly cacheTtl?: CacheTtl;
 };
 
@@ -138,14 +138,17 @@ const ollamaWindow = (
   shown: Loose,
   loaded: Loose | undefined,
   isElsewhere: boolean,
-): { readonly windowTokens: number; readonly isSaid: boolean } => {
+): { readonly windowTokens: number; readonly isReported: boolean } => {
   const info = objectIn(shown, 'model_info');
   const key = Object.keys(info).find((name) => name.endsWith('.context_length')) ?? '';
   const most = positive(info[key]) ?? ASSUMED_WINDOW;
   const set = positive(/^num_ctx\s+(\d+)/m.exec(asText(shown.parameters) ?? '')?.[1]);
   const running = positive(loaded?.context_length);
-  const said = running ?? set ?? (isElsewhere ? most : null);
-  return { windowTokens: Math.min(said ?? ASSUMED_WINDOW, most), isSaid: said !== null };
+  const reported = running ?? set ?? (isElsewhere ? most : null);
+  return {
+    windowTokens: Math.min(reported ?? ASSUMED_WINDOW, most),
+    isReported: reported !== null,
+  };
 };
 
 const isNamed = (model: Loose, name: string): boolean =>
@@ -153,7 +156,7 @@ const isNamed = (model: Loose, name: string): boolean =>
 
 const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): ModelFacts => {
   const isElsewhere = asText(shown.remote_host) !== null;
-  const { windowTokens, isSaid } = ollamaWindow(shown, loaded, isElsewhere);
+  const { windowTokens, isReported } = ollamaWindow(shown, loaded, isElsewhere);
   const capabilities = Array.isArray(shown.capabilities) ? shown.capabilities : null;
   const thinks = capabilities?.includes('thinking') === true;
   return {
@@ -166,7 +169,7 @@ const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): Mod
     // The user's machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does
     // not say.
     prices: isElsewhere ? null : { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-    source: isSaid ? `${host}/api, asked at the start` : null,
+    source: isReported ? `${host}/api, asked at the start` : null,
   };
 };
 

@@ -86,7 +86,7 @@ export const judgeCall = async (
 
 /** What models put before the names of tools, as other agents' prompts have taught them. */
 const NAMESPACE = /^((functions?|tools?|api)[.:/]+|default_api[.:/_]+)/i;
-/** A mark of a model's template, the number of a call, or `()`, left behind the name by a server. */
+/** A mark of a model's template, the number of a call, or `()`, which servers put behind the name. */
 const BEHIND = /(<\|.*|:\d+|\(\))$/s;
 
 const plainName = (name: string): string =>
