@@ -58,7 +58,8 @@ export {
   perform,
   prepare,
 } from '@pawl/agent/session/perform';
-export { isUnattended, recoverCalls } from '@pawl/agent/session/tool-run';
+export { recoverCalls } from '@pawl/agent/session/recover-calls';
+export { isUnattended } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
 
 export { isLoopback } from './http.js';

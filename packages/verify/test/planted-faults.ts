@@ -164,7 +164,7 @@ const foundByExplorer: readonly Fault[] = [
 const foundBySimulator: readonly Fault[] = [
   simulator(
     'a command that was running when the process was killed runs again',
-    'session/tool-run.ts',
+    'session/recover-calls.ts',
     [
       `if (effect === 'opaque') {
       tools.recoverOpaque(batchId, call);
@@ -403,7 +403,7 @@ const foundBySimulator: readonly Fault[] = [
   ]),
   simulator(
     'an edit is done again after a crash without a look at the file',
-    'session/tool-run.ts',
+    'session/recover-calls.ts',
     [
       'return decideProbeable(call, recorded, hashFile, files);',
       'return recorded === null ? decideProbeable(call, recorded, hashFile, files) : null;',
@@ -411,14 +411,14 @@ const foundBySimulator: readonly Fault[] = [
   ),
   simulator(
     'an edit counts as done after a crash without a look at the file',
-    'session/tool-run.ts',
+    'session/recover-calls.ts',
     [
       `  if (now === recorded.before) return null;
   if (now === undefined || now !== recorded.after) return FILE_CHANGED;`,
       '  if (now === undefined) return FILE_CHANGED;',
     ],
   ),
-  simulator('calls that ran are forgotten after a crash', 'session/tool-run.ts', [
+  simulator('calls that ran are forgotten after a crash', 'session/recover-calls.ts', [
     '  if (opened.batchId !== batchId) return [];',
     '  if (opened.batchId === batchId) return [];',
   ]),

@@ -382,7 +382,7 @@ const secretPath = (folder: string): string => join(folder, 'owner.key');
 const SECRET = /^([0-9a-f]{64}) (\d+)\n$/;
 
 /** The text of a small file; null if there is none. Rejects if it can't be read. */
-const readSmall = async (
+const readOwnFile = async (
   path: string,
 ): Promise<{ readonly text: string; readonly inode: string } | null> => {
   try {
@@ -400,7 +400,7 @@ const readSmall = async (
 
 /** The secret of the folder; null if there is none, or only that of another folder. */
 const readSecret = async (folder: string): Promise<Buffer | null> => {
-  const read = await readSmall(secretPath(folder));
+  const read = await readOwnFile(secretPath(folder));
   const [, secret, inode] = SECRET.exec(read?.text ?? '') ?? [];
   return secret === undefined || read?.inode !== inode ? null : Buffer.from(secret, 'hex');
 };
@@ -461,7 +461,7 @@ export const readForeignUntil = async <M extends MachineTypes>(
   folder: string,
   header: Header<M>,
 ): Promise<number> => {
-  const written = await readSmall(ownerPath(folder, header.sessionId));
+  const written = await readOwnFile(ownerPath(folder, header.sessionId));
   const secret = written === null ? null : await readSecret(folder);
   const [, until] = /^[0-9a-f]{64}(?: ([1-9]\d{0,14}))?\n$/.exec(written?.text ?? '') ?? [null];
   if (written === null || secret === null || until === null) return Number.POSITIVE_INFINITY;

@@ -2,7 +2,7 @@
  * An open journal: encodes entries as lines, and appends lines durably and in groups, as long as
  * the file belongs to this process.
  *
- * - A draft is an entry without its number.
+ * - A draft is an entry without its number, with the state after it.
  * - The mark is a small file that names the last acknowledged entry.
  * - A fold applies entries to a state, one after the other. A snapshot is a stored state, from
  *   which a fold can start.
@@ -66,7 +66,7 @@ export type FileJournalParts<M extends MachineTypes> = {
   readonly blobs: Blobs;
   /** Entries between two state checks. */
   readonly checkEvery: number;
-  /** The last line of the file. */
+  /** Where the file ends: number and checksums of the last line, and size. */
   readonly end: JournalEnd;
   /** The state after the file's entries, and the function that hashes the states that follow. */
   readonly fold: Fold<M>;
@@ -94,7 +94,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     path,
     parts.end.size,
   );
-  // seq and checksum of the last line handed to the writer, and of the last durable one
+  // the last line handed to the writer (if its write fails, all later ones do), and to the disk
   let lastIssued = parts.end;
   let durableSeq = parts.end.seq;
   const mark = openMark(path, lastIssued);
@@ -152,8 +152,8 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
 
 /**
  * The lines of the drafts that follow the last line. `snapshotPoint`: the last draft with a state
- * check, for a snapshot; null: none has one. `crc`: a checksum that continues that of the line
- * before. `sum`: a checksum of all bytes of the file.
+ * check, for a snapshot; null: none has one, or the fold sums no messages. `crc`: a checksum that
+ * continues that of the line before. `sum`: a checksum of all bytes of the file.
  */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
@@ -176,8 +176,8 @@ const encodeDrafts = <M extends MachineTypes>(
     const { length } = line.bytes;
     size += length;
     sum = crc32(line.bytes, sum);
-    // `summed`: the sums of its messages, from which a snapshot knows those that it shares with an
-    // earlier one. They are of the state that `dueCheck` has just hashed.
+    // `summed`: sums of the messages, so that a snapshot knows those it shares with an earlier one.
+    // `hashedMessages` tells of the last state that was hashed, which is this one.
     if (check !== null && fold.hashedMessages !== undefined)
       snapshotPoint = { seq, crc, size, sum, length, state, check, summed: fold.hashedMessages() };
   }
@@ -185,9 +185,9 @@ const encodeDrafts = <M extends MachineTypes>(
 };
 
 /**
- * Entries between two state checks, a multiple of `every`: at least as many as the state has parts
- * that grow within a turn, since a check hashes them all. With `every` 50 and 120 parts: 150. The
- * number changes with the state, so the distances vary: each check stands alone.
+ * Entries between two state checks. A check hashes all parts that grow within a turn, so a state
+ * with more of them is checked less often: with `every` 50 and 120 parts, 150. The number changes
+ * with the state, so the distances vary: each check stands alone.
  */
 const checkStride = <M extends MachineTypes>(
   { growing }: JournaledMachine<M>,
@@ -339,7 +339,7 @@ export class GroupWriter {
     while (this.#writing !== null) await this.#writing;
   }
 
-  /** The refusal by a full disk; since then reserved space is used. Null: the disk has space. */
+  /** Why the reserve was freed; later writes use its space. Null: the disk has space. */
   get full(): Error | null {
     return this.#full;
   }
@@ -522,9 +522,7 @@ const refuseForeign = (lock: OpenFile['lock'], check: FileCheck): void => {
 /** True if the lines up to `size` are intact. */
 const isIntact = async (handle: FileHandle, path: string, size: number): Promise<boolean> => {
   try {
-    const scan = await JournalScan.begin(handle, path, size);
-    await scan.readAll();
-    return scan.size === size;
+    return (await scanIntact(handle, path, size)).size === size;
   } catch {
     return false; // the header is damaged, or it can't be read
   }

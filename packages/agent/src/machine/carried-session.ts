@@ -6,8 +6,11 @@
  * From these follow a conversation that every provider accepts, the queue and the usage. A turn
  * that was in flight ends: a request, a retry, a summary and a hook are not repeated, and a call
  * that has not started never runs. Only a call that runs is carried, since recovery finds its real
- * outcome. What only an earlier machine knew is left out: notes, counts of rounds, grants, and why
- * a call did not run.
+ * outcome. (Journals of earlier versions also carry a request or a rewind; a later machine still
+ * reads them.) What only an earlier machine knew is left out: notes, counts of rounds, grants, and
+ * why a call did not run.
+ *
+ * The trailing user message of a conversation is "open": it waits for a reply.
  *
  * The result is a "carried" session, which speaks of no machine's states. It is needed when an
  * update has changed the table, so that an old journal no longer leads to the same states. The
@@ -62,8 +65,9 @@ import {
   truncatedText,
 } from './moves/batch-calls.js';
 import { noStreaks } from './moves/budget.js';
-import { addUsage, newCallingLlm, spendingId } from './moves/request.js';
+import { addUsage, costsNothing, newCallingLlm, spendingId } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
+import { isSpending } from './moves/tool-batch.js';
 import { nothingSpent, type Usage, type UsageCoverage } from './settings.js';
 import { jsonObjectShape } from './shapes.js';
 import {
@@ -89,7 +93,7 @@ const textPart = ({ text, images }: QueuedInput): UserText => ({
   ...(images === undefined ? {} : { images }),
 });
 
-/** The queue goes out: in a turn, behind the results of its calls, without texts for the next. */
+/** Sends the queue. In a turn its texts stand behind the results, and follow-ups stay queued. */
 const sendQueue = (conversation: Conversation, queue: readonly QueuedInput[]) => {
   const inTurn = holdsResults(conversation);
   const waits = ({ mode }: QueuedInput): boolean => inTurn && mode === 'followUp';
@@ -126,16 +130,27 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
-/** Whether an outcome may still come: the call has none, or was cancelled before it started. */
-const isOpen = ({ startedAt, ended }: CarriedCall): boolean =>
+/**
+ * Whether an outcome may still come: the call has none, or was cancelled before it started, when a
+ * start may have been under way.
+ */
+const mayStillEnd = ({ startedAt, ended }: CarriedCall): boolean =>
   ended === undefined || (ended.status === 'cancelled' && startedAt === null);
 
 const isRunning = ({ startedAt, ended }: CarriedCall): boolean =>
   startedAt !== null && ended === undefined;
 
+/** The usage ids of carried calls that run and spend. */
+const spendingIds = (work: CarriedWork): readonly string[] =>
+  work.kind === 'calls'
+    ? work.calls
+        .filter((call) => isRunning(call) && isSpending(call.judged))
+        .map(({ judged }) => spendingId(work.batchId, judged.callId))
+    : [];
+
 /** The first start counts. A call that starts was not cancelled in time. */
 const startedCall = (call: CarriedCall, startedAt: number): CarriedCall =>
-  call.startedAt === null && isOpen(call)
+  call.startedAt === null && mayStillEnd(call)
     ? { judged: call.judged, requestedAt: call.requestedAt, startedAt }
     : call;
 
@@ -152,7 +167,7 @@ const endBeforeStart = (
 
 /** The first outcome counts. */
 const endedCall = (call: CarriedCall, outcome: CallOutcome, at: number): CarriedCall =>
-  isOpen(call) ? { ...call, ended: endFromOutcome(outcome, at) } : call;
+  mayStillEnd(call) ? { ...call, ended: endFromOutcome(outcome, at) } : call;
 
 const answeredCall = (call: CarriedCall, { answer, at }: On<'ApprovalAnswered'>): CarriedCall =>
   answer.kind === 'deny'
@@ -206,7 +221,10 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
-  /** How many of the queue, from its first, the machine has sent already. */
+  /**
+   * How many of the queue, from its first, the machine has sent already. It sends the whole queue
+   * when it is idle, or its turn was just cancelled; while it works, the queue stays.
+   */
   #sent = 0;
   /** Number of inputs so far, from which they get their ids. */
   #inputs = 0;
@@ -221,8 +239,13 @@ class SessionFromEvents {
   #usage: CarriedSession['usage'] = nothingSpent;
   /** Time of the last event. */
   #at = 0;
-  /** Ids whose usage was counted. */
+  /** Ids whose usage was counted. A second reply with such an id is a duplicate. */
   readonly #counted = new Set<string>();
+  /**
+   * Ids of work that may have cost something, without usage so far. No event tells that a request
+   * is sent: it stands here from its measure or its first piece.
+   */
+  readonly #unaccounted = new Set<string>();
   /** The rewind whose files are being taken back. */
   #rewind: Pick<On<'RewindRequested'>, 'rewindId' | 'conversation'> | null = null;
 
@@ -233,6 +256,11 @@ class SessionFromEvents {
   /** Takes the next event. */
   see(event: Event): void {
     this.#at = event.at;
+    this.#seeSession(event);
+    this.#seeUsage(event);
+  }
+
+  #seeSession(event: Event): void {
     switch (event.type) {
       case 'UserInput':
         this.#addInput(event);
@@ -264,26 +292,16 @@ class SessionFromEvents {
         return;
       case 'LlmCompleted':
         if (!this.#counted.has(event.requestId)) this.#reply(event);
-        this.#countUsage(event.requestId, event.usage);
         return;
       case 'LlmFailed':
         if (!this.#isCancelled) this.#partial = ''; // what came before a cancel stays
-        this.#countUsage(event.requestId, event.usage, event.coverage ?? 'partial');
         return;
       case 'HookCompleted':
-        this.#countUsage(event.hookId, event.usage, event.coverage);
         if (event.note.trim() !== '' && this.#conversation.open !== null)
           this.#conversation = addTexts(this.#conversation, 'note', [event.note]);
         return;
       case 'CompactionCompleted':
-        this.#countUsage(event.compactionId, event.usage);
         this.#summarise(event.summary);
-        return;
-      case 'CompactionFailed':
-        this.#countUsage(event.compactionId, event.usage, event.coverage ?? 'partial');
-        return;
-      case 'UsageReported':
-        this.#countUsage(event.usageId, event.usage, event.coverage ?? 'partial');
         return;
       default:
         this.#seeCall(event);
@@ -295,7 +313,7 @@ class SessionFromEvents {
   #seeCall(event: Event): void {
     switch (event.type) {
       case 'ToolStarted':
-        this.#changeCall(event, (call) => startedCall(call, event.at));
+        this.#changeCall(event, (call) => this.#start(call, event));
         return;
       case 'CancelTool':
         this.#changeCall(event, (call) =>
@@ -303,7 +321,6 @@ class SessionFromEvents {
         );
         return;
       case 'ToolCompleted':
-        this.#countUsage(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
         this.#changeCall(event, (call) => endedCall(call, event.outcome, event.at));
         return;
       case 'ApprovalAnswered':
@@ -321,6 +338,52 @@ class SessionFromEvents {
     }
   }
 
+  /** Counts what an event tells of usage, by the rules of request.ts. */
+  #seeUsage(event: Event): void {
+    switch (event.type) {
+      case 'RequestMeasured':
+        this.#addUnaccounted(event.usageId);
+        return;
+      case 'TextDelta':
+      case 'ReasoningDelta':
+      case 'ToolCallDelta':
+        this.#addUnaccounted(event.requestId);
+        return;
+      case 'LlmCompleted':
+        this.#countUsage(event.requestId, event.usage);
+        return;
+      case 'LlmFailed':
+        this.#countUsage(
+          event.requestId,
+          event.usage,
+          event.coverage ?? (event.usage === null && costsNothing(event) ? 'whole' : 'partial'),
+        );
+        return;
+      case 'HookCompleted':
+        this.#countUsage(event.hookId, event.usage, event.coverage);
+        return;
+      case 'CompactionCompleted':
+        this.#countUsage(event.compactionId, event.usage);
+        return;
+      case 'CompactionFailed':
+        this.#countUsage(event.compactionId, event.usage, event.coverage ?? 'partial');
+        return;
+      case 'UsageReported':
+        this.#countUsage(event.usageId, event.usage, event.coverage ?? 'partial');
+        return;
+      case 'ToolCompleted': {
+        const { usage = null, status, ran } = event.outcome;
+        // a call that has ended by itself reports what it spent
+        const isWhole = usage !== null || ran === 'no' || status === 'ok' || status === 'failed';
+        if (isWhole) this.#countUsage(spendingId(event.batchId, event.callId), usage);
+        return;
+      }
+      // Stryker disable next-line ConditionalExpression: nothing comes after the last case
+      default:
+        return;
+    }
+  }
+
   /** The session so far, its turn ended. `seq`: number of the last entry. */
   carried(seq: number): CarriedSession {
     const work = this.#work();
@@ -328,6 +391,8 @@ class SessionFromEvents {
       work.kind === 'calls'
         ? { conversation: this.#conversation, queue: this.#queue }
         : this.#settled();
+    const running = spendingIds(work);
+    const unaccounted = [...this.#unaccounted].filter((id) => !running.includes(id));
     return {
       messages: messagesOf(conversation),
       queue,
@@ -335,6 +400,7 @@ class SessionFromEvents {
       idsFrom: Math.max(seq, this.#inputs), // no later id may be one that stands in an event
       at: this.#at,
       work,
+      ...(unaccounted.length === 0 ? {} : { unaccounted }),
     };
   }
 
@@ -400,20 +466,23 @@ class SessionFromEvents {
   }
 
   /**
-   * The turn ended: calls are answered, texts have gone out, and what came of a cancelled reply is
-   * stored.
+   * The turn ended: calls are answered, and texts have gone out. `keepsPartial`: what came of a
+   * reply is stored, too.
    */
-  #settled(): { readonly conversation: Conversation; readonly queue: readonly QueuedInput[] } {
+  #settled(keepsPartial = this.#isCancelled): {
+    readonly conversation: Conversation;
+    readonly queue: readonly QueuedInput[];
+  } {
     const sent = sendQueue(this.#answered(MISSING), this.#queue);
-    const isCut = this.#isCancelled && this.#partial.trim() !== '';
+    const isCut = keepsPartial && this.#partial.trim() !== '';
     if (!isCut || sent.conversation.open === null) return sent;
     const parts = [{ type: 'text', text: this.#partial } as const];
     const reply = { role: 'assistant', model: this.#model, cut: true, parts } as const;
     return { ...sent, conversation: addReply(sent.conversation, reply) };
   }
 
-  #settle(): void {
-    const { conversation, queue } = this.#settled();
+  #settle(keepsPartial?: boolean): void {
+    const { conversation, queue } = this.#settled(keepsPartial);
     this.#conversation = conversation;
     this.#queue = queue;
     this.#sent = 0;
@@ -422,7 +491,7 @@ class SessionFromEvents {
     this.#isCancelled = false;
   }
 
-  /** The open batch, if it may be this one: before its first call starts nobody names it. */
+  /** The current batch, if it may be this one: before its first call starts nobody names it. */
   #findBatch(batchId: string): Batch | null {
     return (this.#batch?.batchId ?? batchId) === batchId ? this.#batch : null;
   }
@@ -441,7 +510,7 @@ class SessionFromEvents {
   }
 
   #closeIfEnded(): void {
-    if (this.#batch?.calls.some(isOpen) === false) this.#closeBatch();
+    if (this.#batch?.calls.some(mayStillEnd) === false) this.#closeBatch();
   }
 
   #closeBatch(waiting = MISSING): void {
@@ -449,7 +518,7 @@ class SessionFromEvents {
     this.#batch = null;
   }
 
-  /** With the results of the open batch. `waiting`: the text for calls that have not started. */
+  /** With the results of the current batch. `waiting`: the text for calls that have not started. */
   #answered(waiting: string): Conversation {
     if (this.#batch === null) return this.#conversation;
     const results = this.#batch.calls.map((call) => carriedResult(call, waiting));
@@ -478,14 +547,12 @@ class SessionFromEvents {
   }
 
   #shutDown({ outcomes = [], at }: On<'ShutdownRequested'>): void {
+    // A cancelled outcome is of a call that this shutdown stopped: it counts as interrupted.
     for (const { batchId, callId, outcome } of outcomes)
       if (outcome.status !== 'cancelled')
         this.#changeCall({ batchId, callId }, (call) => endedCall(call, outcome, at));
     this.#closeBatch(closedText);
-    if (this.#partial !== '') {
-      this.#isCancelled = true;
-      this.#settle();
-    }
+    if (this.#partial !== '') this.#settle(true);
     this.#rewind = null;
     this.#isClosed = true;
   }
@@ -495,20 +562,44 @@ class SessionFromEvents {
     this.#isClosed = false;
     if (this.#isCancelled && !this.#hasRunningCalls()) this.#settle();
     this.#partial = '';
-    const session = upgrade?.session;
-    if (session === undefined) return;
-    const { messages, queue, usage, work, idsFrom } = session;
+    if (upgrade?.session !== undefined) this.#continue(upgrade.session);
+    // The process that had sent the other requests has ended: no report of them can come.
+    const running = spendingIds(this.#work());
+    for (const id of this.#unaccounted) {
+      if (running.includes(id)) continue;
+      this.#unaccounted.delete(id);
+      this.#usage = { ...this.#usage, atLeast: true };
+    }
+  }
+
+  #continue(session: CarriedSession): void {
+    const { messages, queue, usage, unaccounted = [], work, idsFrom } = session;
     this.#conversation = conversationFrom(messages);
     this.#queue = queue;
     this.#sent = 0;
     this.#usage = usage;
+    this.#unaccounted.clear();
+    for (const id of [...unaccounted, ...spendingIds(work)]) this.#unaccounted.add(id);
     this.#inputs = idsFrom;
     this.#rewind = work.kind === 'rewind' ? work : null;
     this.#batch = work.kind === 'calls' ? { batchId: work.batchId, calls: [...work.calls] } : null;
   }
 
-  /** Counts usage once per id. */
+  #start(call: CarriedCall, { batchId, callId, at }: On<'ToolStarted'>): CarriedCall {
+    const started = startedCall(call, at);
+    if (started !== call && isSpending(call.judged))
+      this.#addUnaccounted(spendingId(batchId, callId));
+    return started;
+  }
+
+  #addUnaccounted(id: string): void {
+    if (!this.#counted.has(id)) this.#unaccounted.add(id);
+  }
+
+  /** Counts usage once per id. `usage`: null with coverage `whole` means that it cost nothing. */
   #countUsage(id: string, usage: Usage | null, coverage: UsageCoverage = 'whole'): void {
+    if (usage !== null || coverage === 'whole') this.#unaccounted.delete(id);
+    else this.#addUnaccounted(id);
     if (usage === null || this.#counted.has(id)) return;
     this.#counted.add(id);
     const bound = coverage === 'partial' ? { atLeast: true } : {};
@@ -516,9 +607,7 @@ class SessionFromEvents {
   }
 }
 
-/**
- * The conversation with these messages. The trailing user message is open: it waits for a reply.
- */
+/** The conversation with these messages. */
 const conversationFrom = (messages: readonly Message[]): Conversation => {
   let conversation = emptyConversation;
   for (const message of messages)
@@ -548,7 +637,10 @@ const NEEDED: ReadonlySet<EventType> = new Set([
   'RewindRequested',
   'Rewound',
 ]);
-/** Whether the conversation or a running call lacks something if the machine refuses this event. */
+/**
+ * Whether the conversation or a running call lacks something if the machine refuses this event. A
+ * text of the user is not among them: every machine takes one in every state.
+ */
 const isNeeded = (event: Event): boolean =>
   event.type === 'LlmCompleted' ? event.message !== null : NEEDED.has(event.type);
 
@@ -583,16 +675,21 @@ const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Ca
     : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
 };
 
-/** `before` with all that the carried session knows; counters go on above its ids. */
+/**
+ * `before` with all that the carried session knows; counters go on above its ids. Of the money that
+ * `before` has set aside only that for unaccounted work stays: other usage is in `usage` already.
+ */
 const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData => {
   const { messages, queue, usage, work, idsFrom, at } = carried;
   const { timeMs } = before.settings.limits;
-  const isRunning = work.kind === 'request' || work.kind === 'calls';
+  const isTurnRunning = work.kind === 'request' || work.kind === 'calls';
+  const unaccounted = [...(carried.unaccounted ?? []), ...spendingIds(work)];
   return changeSession(before, {
     conversation: conversationFrom(messages),
     queue,
     usage,
-    unaccounted: [],
+    unaccounted,
+    reserved: before.reserved.filter(({ id }) => unaccounted.includes(id)),
     contextTokens: estimateTokens(messages),
     emptyReplies: 0,
     mayCompact: 'yes',
@@ -607,7 +704,7 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
       startedAt: at,
       // A running turn gets its whole time again, since its events don't tell how much is left.
       timeLimit:
-        isRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
+        isTurnRunning && timeMs !== 'unlimited' ? timerFrom(`timer-${idsFrom}`, at, timeMs) : null,
       warned: [],
       objections: 0,
     },
@@ -624,8 +721,8 @@ const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData 
 };
 
 /**
- * The state that goes on from a carried session. Settings, grants and the number of openings are
- * those of `before`.
+ * The state that goes on from a carried session. Settings, grants, the number of openings and the
+ * pictures that a provider refused are those of `before`.
  */
 export const stateFrom = (before: State, carried: CarriedSession): State => {
   const session = sessionFrom(before.session, carried);

@@ -92,7 +92,7 @@ export type CarriedCall = {
   readonly judged: JudgedCall;
   readonly requestedAt: number;
   readonly startedAt: number | null;
-  /** Absent while it is open. */
+  /** Absent if it has no outcome. */
   readonly ended?: CarriedOutcome;
 };
 
@@ -130,6 +130,8 @@ export type CarriedSession = {
   /** Inputs that were not sent. */
   readonly queue: readonly QueuedInput[];
   readonly usage: UsageTotals;
+  /** Ids of work that has ended without usage, and may have cost something; absent: none. */
+  readonly unaccounted?: readonly string[];
   readonly work: CarriedWork;
   /** Numbers of new ids begin above it, so that no id of an earlier machine is used again. */
   readonly idsFrom: Count;

@@ -9,8 +9,8 @@
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 
 /**
- * The origin of a text in a user message. Only `user` text goes back to the editor when a turn
- * fails.
+ * The origin of a text in a user message. `note`: Pawl or a hook. `summary`: stands for compacted
+ * messages. Only `user` text goes back to the editor when a turn fails.
  */
 export type TextOrigin = 'user' | 'note' | 'summary';
 
@@ -34,7 +34,7 @@ export type UserText = {
 };
 
 /**
- * The result of one call. The text says `failed` too, since not every provider has an error flag.
+ * The result of one call. The text also says that the call failed: not every provider has a flag.
  */
 export type ResultPart = {
   readonly type: 'result';

@@ -556,6 +556,7 @@ const carriedSessionShape = object<CarriedSession>({
   messages: list(messageShape),
   queue: list(queuedInputShape),
   usage: usageTotalsShape,
+  unaccounted: optional(list(text)),
   work: carriedWorkShape,
   idsFrom: count,
   at: finite,

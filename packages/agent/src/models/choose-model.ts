@@ -2,30 +2,33 @@
  * From an id, `provider/name`, to a model: its provider, address and key, its facts, and the
  * adapter of its wire, which is the API that the provider speaks.
  *
- * From top to bottom: `chooseModel`; the messages if there is none; the facts about a model
- * (window, prices), from the catalogue or its server; and models that answer from a script.
+ * From top to bottom: `chooseModel`; the messages if there is none; and models that answer from a
+ * script. model-facts.ts asks servers for the facts of a model (window, prices).
  */
 
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import { createFetch, type LeanFetch } from '../platform/http.js';
+import { createFetch } from '../platform/http.js';
 import { nearestWord } from '../platform/text.js';
-import { asText, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
-import type { Model, ModelFacts } from '../ports/model.js';
+import type { Model } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
 import {
   type CacheTtl,
   catalogueFacts,
   knownModels,
-  listedFacts,
   modelsLike,
   nearestModel,
   thinksByItself,
-  UNKNOWN,
 } from './catalogue.js';
 import { googleModel } from './google.js';
-import { askServer } from './list-models.js';
+import {
+  askModelList,
+  askOllama,
+  type FactsAnswer,
+  type FactsQuestion,
+  type NoFacts,
+} from './model-facts.js';
 import { compatibleModel } from './openai-compatible.js';
 import { openAiModel } from './openai-responses.js';
 import {
@@ -96,8 +99,10 @@ export const chooseModel = async (
   const slash = modelId.indexOf('/');
   const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
   const name = slash === -1 ? '' : modelId.slice(slash + 1);
-  const custom = options.ownProviders?.find((one) => one.name === providerName);
-  const provider = findProvider(providerName) ?? custom;
+  const userProvider = options.ownProviders?.find((one) => one.name === providerName);
+  const provider = findProvider(providerName) ?? userProvider;
+  // a provider of the table wins: another one's headers and models are not for its address
+  const custom = provider === userProvider ? userProvider : undefined;
   const packaged =
     provider === undefined ? packageProviders.find((one) => one.name === providerName) : undefined;
   if (packaged !== undefined && name !== '') {
@@ -124,7 +129,13 @@ export const chooseModel = async (
   });
 };
 
-/** The model of a provider, once its address, key and facts are known. */
+/**
+ * The model of a provider, once its address, key and facts are known.
+ *
+ * Three lists of variables may hold a key: `provider.keyVariables`, which messages name;
+ * `keyNames`, with those that other programs share; and those of the endpoint, since a server may
+ * have another key.
+ */
 const connectModel = async (
   provider: Provider,
   name: string,
@@ -142,14 +153,15 @@ const connectModel = async (
   const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
   const apiKey = key === null ? {} : { apiKey: key };
   const fetch = createFetch(environment, custom?.headers);
-  const ttl = cacheTtl === 'auto' ? (url === provider.address ? '1h' : '5m') : cacheTtl;
+  const usualTtl = url === provider.address ? '1h' : '5m';
+  const ttl = cacheTtl === 'auto' ? usualTtl : cacheTtl;
   const question = { modelId, name, url, fetch, cacheTtl: ttl, ...apiKey };
-  const known =
+  const ownFacts =
     custom !== undefined && Object.hasOwn(custom.models, name) ? custom.models[name] : undefined;
   const answer: FactsAnswer =
-    known === undefined
+    ownFacts === undefined
       ? await findFacts[provider.factsFrom](question)
-      : { kind: 'ok', facts: known, baseUrl: url };
+      : { kind: 'ok', facts: ownFacts, baseUrl: url };
   if (answer.kind !== 'ok') return unanswered(provider, name, answer);
   const model = adapters[provider.wire]({
     modelId,
@@ -177,6 +189,19 @@ const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> =
   'Chat Completions': compatibleModel,
 };
 
+/** Where the facts of a model come from, by the words of the table of providers. */
+const findFacts: Readonly<
+  Record<Provider['factsFrom'], (question: FactsQuestion) => FactsAnswer | Promise<FactsAnswer>>
+> = {
+  catalogue: ({ modelId, url, cacheTtl }) => ({
+    kind: 'ok',
+    facts: catalogueFacts(modelId, undefined, cacheTtl),
+    baseUrl: url,
+  }),
+  modelList: askModelList,
+  ollama: askOllama,
+};
+
 // ---- Messages ----
 
 const DEMO = 'To see Pawl work without a key: pawl demo';
@@ -184,7 +209,10 @@ const DEMO = 'To see Pawl work without a key: pawl demo';
 /** How many models a message suggests. */
 const SUGGESTIONS_MAX = 3;
 
-/** How to use another model: one that there is a key for, else of another provider, or without. */
+/**
+ * How to use another model: of a provider that there is a key for; else another provider, or a
+ * model that needs no key.
+ */
 const otherModels = (environment: ProcessEnvironment): string => {
   const ready = providers.find(
     ({ key, keyVariables }) => key === 'required' && keyIn(environment, keyVariables) !== null,
@@ -250,16 +278,16 @@ const noModel = (
   return { kind: 'noModel', message: message.join('\n') };
 };
 
-/** Models that a name without a provider may mean, those that there is a key for first. */
+/** Models that a name without a provider may mean; if there is a key for some, only those. */
 const modelsNamed = (name: string, environment: ProcessEnvironment): readonly string[] => {
   const maker = providers.find(({ modelNames }) => modelNames?.test(name))?.name;
   const ofMaker = maker === undefined ? undefined : nearestModel(`${maker}/${name}`);
   const like = modelsLike(name);
-  const known = ofMaker === undefined || like.includes(ofMaker) ? like : [ofMaker, ...like];
-  const ready = known.filter(
+  const inCatalogue = ofMaker === undefined || like.includes(ofMaker) ? like : [ofMaker, ...like];
+  const ready = inCatalogue.filter(
     (id) => keyIn(environment, providerOfModel(id)?.keyVariables ?? []) !== null,
   );
-  if (known.length > 0) return ready.length > 0 ? ready : known;
+  if (inCatalogue.length > 0) return ready.length > 0 ? ready : inCatalogue;
   if (maker !== undefined) return [`${maker}/${name}`]; // newer than the catalogue
   return knownModels().filter(
     (id) => nearestWord(name, [id.slice(id.indexOf('/') + 1)]) !== undefined,
@@ -269,9 +297,9 @@ const modelsNamed = (name: string, environment: ProcessEnvironment): readonly st
 const unknownProvider = (
   modelId: string,
   environment: ProcessEnvironment,
-  custom: readonly OwnProvider[] = [],
+  ownProviders: readonly OwnProvider[] = [],
 ): ModelProblem => {
-  const names = [...custom, ...providers, ...packageProviders].map(({ name }) => name);
+  const names = [...ownProviders, ...providers, ...packageProviders].map(({ name }) => name);
   const at = modelId.indexOf('/');
   const meant = at < 0 ? undefined : nearestWord(modelId.slice(0, at), names);
   const like =
@@ -288,205 +316,10 @@ const unknownProvider = (
 };
 
 /** The message for a server without facts. */
-const unanswered = (provider: Provider, name: string, answer: Unanswered): ModelProblem =>
+const unanswered = (provider: Provider, name: string, answer: NoFacts): ModelProblem =>
   answer.kind === 'noServer'
     ? noServer(provider, answer.url, answer.why)
     : noModel(provider, name, answer.url, answer.others);
-
-/*
- * ---- Facts about a model: from the catalogue, or from the server that runs it ----
- *
- * They are read once, before the first call.
- *
- * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing
- *    server is a problem. Ollama must answer, since only it knows the window.
- * 2. Ollama cuts prompts at its context length without a word: the length it runs the model
- *    with is the window, never the length that the model could have.
- */
-
-/** What is needed to find the facts. */
-type Question = {
-  readonly modelId: string;
-  /** Name of the model at its server. */
-  readonly name: string;
-  readonly url: string;
-  readonly fetch: LeanFetch;
-  readonly apiKey?: string;
-  /** How long the provider is to keep caches, if it is one that can be told. */
-  readonly cacheTtl?: CacheTtl;
-};
-
-type FoundFacts = {
-  readonly kind: 'ok';
-  readonly facts: ModelFacts;
-  /** Address for calls of the model. */
-  readonly baseUrl: string;
-};
-
-type Unanswered =
-  | { readonly kind: 'noServer'; readonly url: string; readonly why: string }
-  /** The server has no such model, but others. */
-  | { readonly kind: 'noModel'; readonly url: string; readonly others: readonly string[] };
-
-type FactsAnswer = FoundFacts | Unanswered;
-
-/** A number above 0, or null. */
-const positive = (value: unknown): number | null => {
-  const count = typeof value === 'string' ? Number(value) : value;
-  return typeof count === 'number' && Number.isFinite(count) && count > 0 ? count : null;
-};
-
-/** Dollars for a million tokens, from dollars for one. */
-const dollars = (value: unknown): number | null => {
-  const perToken = typeof value === 'string' ? Number(value) : Number.NaN;
-  // Rounded, since a price per token is a long fraction.
-  return Number.isFinite(perToken) && perToken >= 0 ? Math.round(perToken * 1e12) / 1e6 : null;
-};
-
-/** OpenRouter names prices in its list, in dollars per token. */
-const pricesIn = (model: Loose): ModelFacts['prices'] => {
-  const listed = objectIn(model, 'pricing');
-  const input = dollars(listed.prompt);
-  const output = dollars(listed.completion);
-  if (input === null || output === null) return null;
-  const cacheRead = dollars(listed.input_cache_read) ?? input;
-  return { input, output, cacheRead, cacheWrite: dollars(listed.input_cache_write) ?? input };
-};
-
-const listedName = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
-
-/**
- * OpenRouter tells it with each model, llama.cpp in a second list in Ollama's form, other servers
- * not at all.
- */
-const imagesIn = (model: Loose, listed: Loose | undefined): Pick<ModelFacts, 'images'> => {
-  const modalities = objectIn(model, 'architecture').input_modalities;
-  const capabilities = listed?.capabilities;
-  if (Array.isArray(modalities)) return { images: modalities.includes('image') ? 'yes' : 'no' };
-  if (Array.isArray(capabilities))
-    return { images: capabilities.includes('multimodal') ? 'yes' : 'no' };
-  return {};
-};
-
-/** What the list says, with `known` for what it does not say. */
-const factsFrom = (
-  model: Loose,
-  listed: Loose | undefined,
-  source: string,
-  known: ModelFacts,
-): ModelFacts => {
-  const images = imagesIn(model, listed);
-  const served = objectIn(model, 'top_provider');
-  const possible =
-    positive(model.max_model_len) ??
-    positive(model.loaded_context_length) ??
-    positive(objectIn(model, 'meta').n_ctx) ??
-    positive(model.context_length);
-  // A fee for each request is no price of tokens.
-  const hasFee = (dollars(objectIn(model, 'pricing').request) ?? 0) > 0;
-  const prices = hasFee ? null : (pricesIn(model) ?? known.prices);
-  if (possible === null) return { ...known, ...images, prices };
-  // OpenRouter: the serving provider may give less than the window of the model.
-  const window = Math.min(possible, positive(served.context_length) ?? possible);
-  const output = positive(served.max_completion_tokens) ?? known.outputTokensMax;
-  // above the known window every token may cost more
-  const windowTokens = known.source === null ? window : Math.min(window, known.windowTokens);
-  return {
-    ...known,
-    ...images,
-    windowTokens,
-    outputTokensMax: Math.min(output, Math.floor(windowTokens / 2)),
-    prices,
-    source: known.source === null ? source : `${source}; ${known.source}`,
-  };
-};
-
-/** Looks for the model in the list of a Chat Completions server. */
-const askModelList = async (question: Question): Promise<FactsAnswer> => {
-  const { fetch, url, name, apiKey, modelId } = question;
-  const answer = await askServer(fetch, `${url}/models`, {
-    ...(apiKey === undefined ? {} : { headers: { authorization: `Bearer ${apiKey}` } }),
-  });
-  const facts = listedFacts(modelId) ?? UNKNOWN;
-  const unknown: FoundFacts = { kind: 'ok', facts, baseUrl: url };
-  if ('why' in answer) return answer.isGone ? { kind: 'noServer', url, why: answer.why } : unknown;
-  const model = listIn(answer.json.data).find(({ id }) => id === name);
-  if (model === undefined) return unknown;
-  const listed = listIn(answer.json.models).find((entry) => listedName(entry) === name);
-  const source = `${url}/models, asked at the start`;
-  return { ...unknown, facts: factsFrom(model, listed, source, facts) };
-};
-
-/** Window of a model that is not loaded and sets no length: Ollama decides by its memory. */
-const ASSUMED_WINDOW = 32_768;
-
-/** The window, and whether the server says so. `isElsewhere`: the model runs in Ollama's cloud. */
-const ollamaWindow = (
-  shown: Loose,
-  loaded: Loose | undefined,
-  isElsewhere: boolean,
-): [number, boolean] => {
-  const info = objectIn(shown, 'model_info');
-  const key = Object.keys(info).find((name) => name.endsWith('.context_length')) ?? '';
-  const most = positive(info[key]) ?? ASSUMED_WINDOW;
-  const set = positive(/^num_ctx\s+(\d+)/m.exec(asText(shown.parameters) ?? '')?.[1]);
-  const running = positive(loaded?.context_length);
-  const known = running ?? set ?? (isElsewhere ? most : null);
-  return known === null ? [Math.min(most, ASSUMED_WINDOW), false] : [Math.min(known, most), true];
-};
-
-const isNamed = (model: Loose, name: string): boolean =>
-  [name, `${name}:latest`].includes(listedName(model));
-
-const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): ModelFacts => {
-  const isElsewhere = asText(shown.remote_host) !== null;
-  const [windowTokens, isSaid] = ollamaWindow(shown, loaded, isElsewhere);
-  const capabilities = Array.isArray(shown.capabilities) ? shown.capabilities : null;
-  const thinks = capabilities?.includes('thinking') === true;
-  return {
-    windowTokens,
-    outputTokensMax: Math.min(UNKNOWN.outputTokensMax, Math.floor(windowTokens / 2)),
-    thinking: thinks ? 'yes' : 'no',
-    effort: thinks ? 'levels' : 'none',
-    tools: capabilities?.includes('tools') === false ? 'no' : 'yes',
-    images: capabilities?.includes('vision') === true ? 'yes' : 'no',
-    // The user's machine charges nothing. Ollama's cloud is paid for by a plan, whose price it does
-    // not say.
-    prices: isElsewhere ? null : { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-    source: isSaid ? `${host}/api, asked at the start` : null,
-  };
-};
-
-/** Asks Ollama for the model, and with which window it runs. */
-const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> => {
-  const host = url.replace(/\/v1$/, '');
-  const answer = await askServer(fetch, `${host}/api/show`, { body: { model: name } });
-  if ('why' in answer) return { kind: 'noServer', url: host, why: answer.why };
-  if (answer.status === 404) {
-    const tags = await askServer(fetch, `${host}/api/tags`);
-    const others = 'json' in tags ? listIn(tags.json.models).map(listedName) : [];
-    return { kind: 'noModel', url: host, others };
-  }
-  const running = await askServer(fetch, `${host}/api/ps`);
-  const loaded =
-    'json' in running
-      ? listIn(running.json.models).find((model) => isNamed(model, name))
-      : undefined;
-  return { kind: 'ok', facts: ollamaFacts(answer.json, loaded, host), baseUrl: `${host}/v1` };
-};
-
-/** Each way to find the facts that the table of providers names. */
-export const findFacts: Readonly<
-  Record<Provider['factsFrom'], (question: Question) => FactsAnswer | Promise<FactsAnswer>>
-> = {
-  catalogue: ({ modelId, url, cacheTtl }) => ({
-    kind: 'ok',
-    facts: catalogueFacts(modelId, undefined, cacheTtl),
-    baseUrl: url,
-  }),
-  modelList: askModelList,
-  ollama: askOllama,
-};
 
 // ---- Scripts ----
 

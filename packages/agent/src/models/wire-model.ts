@@ -629,8 +629,8 @@ export type WireRequest = {
   readonly body: object;
 };
 
-/** Receives the lines of an answer. */
-export type EventSink = {
+/** Receives the events and the other lines of an answer. */
+type EventSink = {
   /** An event. `end`: later lines are skipped. */
   event(event: Loose): 'more' | 'end';
   /** A comment, with which gateways report that a provider is at work. */
@@ -675,7 +675,7 @@ const performRequest = async (
 };
 
 /** An escaped surrogate in JSON is a lone one, since JSON.stringify writes pairs as they are. */
-const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
+const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 
 const replaceLoneSurrogates = (json: string): string =>
   json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json;
@@ -689,7 +689,7 @@ const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
     event: (text) => (text === '[DONE]' ? 'more' : sink.event(parseEvent(text))),
     comment: () => sink.alive(),
     data(line) {
-      // also without the empty line that ends an event
+      // counts even without the empty line that ends an event, so `event` skips it
       if (line.startsWith('[DONE]')) sink.done();
     },
     error: (text) => sink.errorLine(text.slice(0, ERROR_LINE_MAX).trim()),
@@ -708,7 +708,7 @@ const readBody = async (body: LeanBody, sink: EventSink): Promise<void> => {
   parser.end();
 };
 
-/** A field with a value, a field alone, or a comment. */
+/** A field with a value, a field alone, an `error:` line, or a comment. */
 const EVENT_STARTS = [
   ...['data', 'event', 'id', 'retry'].flatMap((field) => [
     `${field}:`,

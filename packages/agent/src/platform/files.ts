@@ -44,7 +44,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import {
-  access,
   copyFile,
   type FileHandle,
   lstat,
@@ -80,7 +79,7 @@ export const readRawName = (name: Buffer): RawPath => {
     .replace(/[\x80-\xff]/g, (byte) => String.fromCharCode(0xdc00 | byte.charCodeAt(0)));
 };
 
-/** Whether a path holds a name that is no UTF-8, so that programs can't be told of it. */
+/** Whether a path holds a name that is no UTF-8, so that it can't be an argument of a program. */
 export const isRawPath = (place: RawPath): boolean => RAW_BYTE.test(place);
 
 /** The path as the system takes it. */
@@ -481,7 +480,7 @@ export const readSmall = (file: RawPath): string => {
       }
     });
   } catch {
-    return ''; // programs of this user, such as git, can't read it either
+    return ''; // git's files are no symlinks; others this user's programs can't read either
   }
 };
 
@@ -693,13 +692,6 @@ export const writePrivateSync = (file: string, text: string): void => {
 };
 
 // ---- What is at a path ----
-
-/** Whether we may write to a file. Follows a symlink. */
-export const mayWrite = (place: string): Promise<boolean> =>
-  access(place, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
 
 /** Whether we have this right, such as `constants.X_OK`, at what a path leads to. */
 export const mayAccess = (place: string, right: number): boolean => {

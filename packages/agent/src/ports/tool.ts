@@ -87,7 +87,7 @@ export type FileMemory = {
   hide?(callId: string): void;
   /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
   addLines?(path: string, sha256: string, text: string): void;
-  /** The last text, while there is room for it: it is gone when the session is resumed. */
+  /** The last text, while there is room for it, until a resume. `get` may be of other bytes. */
   recall?(path: string): SeenText | undefined;
   /**
    * A tool changed the file from one content to the other, by their sha256. `text`: before it; null
@@ -175,7 +175,10 @@ export type ToolContext = {
   left(): { readonly usd: Remaining; readonly tokens: Remaining };
   /** Live output for display. */
   progress(text: string): void;
-  /** Call it before a request with an effect leaves this process (SentCalls, step 2). */
+  /**
+   * Call it before a request with an effect leaves this process (SentCalls, step 2). The runtime
+   * does it for tools without `findInterrupted`.
+   */
   sending?(): void;
   /** Whether a call that was running when the session was interrupted had left (step 3). */
   findSent?(): Promise<SentState>;
@@ -259,7 +262,7 @@ export type InterruptedCall =
   | { readonly kind: 'unknown'; readonly text: string }
   | {
       readonly kind: 'found';
-      /** Time until its deadline in ms; null without one. */
+      /** Time until its deadline in ms, 0 or less if that has passed; null without one. */
       readonly leftMs: number | null;
       /** It still runs, so it has run without a break since the session was interrupted. */
       readonly isRunning?: boolean;

@@ -1,13 +1,14 @@
 /**
- * All that keeps the secrets of environment variables away from the model and from commands.
+ * All that keeps the secrets of the environment and of the settings away from the model and from
+ * commands.
  *
  * | part | question | uses |
  * |---|---|---|
- * | `createRedactor` | which secrets does this text hold? It replaces them | the next three |
+ * | `createRedactor` | which secrets does this text hold? It replaces them | the next two |
  * | search for many texts | where does one of many texts stand? Knows nothing of secrets | |
  * | forms of a secret | how may a value appear in a text? Escaped, encoded, alone | |
- * | variables that hold secrets | which variables are secret, by name or by value? | |
- * | `hideEnvironment` | what do other processes see of our environment? | the last of the three |
+ * | `findSecrets`, `secretVariables` | which variables are secret, by name or by value? | |
+ * | `hideEnvironment` | what do other processes see of our environment? | `secretVariables` |
  *
  * The redactor: without secrets, texts pass unchanged and nothing is searched. A streamed text is
  * passed on only up to where a secret may begin. The placeholder names the variable, or the place
@@ -88,10 +89,10 @@ const replaceIn = (text: string, matches: readonly FoundText[]): string => {
  * within it, so only the last `a` is held.
  */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
-  let from = text.length - finder.pendingAt(text);
+  let heldAt = text.length - finder.pendingAt(text);
   for (const { start, end } of matches)
-    if (start < from && from < end) from = text.length - finder.pendingAt(text.slice(end));
-  return from;
+    if (start < heldAt && heldAt < end) heldAt = text.length - finder.pendingAt(text.slice(end));
+  return heldAt;
 };
 
 /** First character of a piece before which output was left out (progress of a long command). */
@@ -167,7 +168,7 @@ const blockAt = (text: string, end: number): number =>
 type Tables = {
   /** Length of the shortest sought text. */
   readonly shortest: number;
-  /** By block: how far the search may move on; 0: the start of a sought text may end with it. */
+  /** By block: how far the search may move on; 0: the first `shortest` characters may end here. */
   readonly shifts: Uint16Array;
   /** The sought texts by the block at which their first `shortest` characters end. */
   readonly ending: Map<number, SearchText[]>;
@@ -367,15 +368,24 @@ const HARMLESS = new RegExp(
  */
 const NPM_AUTH = /^npm_config_.*(?:_auth|_authtoken|_password|:_\w+)$/i;
 
-const KNOWN_FORM =
-  /^(?:sk-[\w-]{16,}|gh[opusr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|npm_\w{20,}|hf_\w{20,}|pypi-[\w-]{20,}|dop_v1_\w{32,}|[rs]k_(?:live|test)_\w{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*)$/;
+const KNOWN_FORM = new RegExp(
+  '^(?:sk-[\\w-]{16,}|gh[opusr]_\\w{20,}|github_pat_\\w{20,}|glpat-[\\w-]{16,}|' +
+    'xox[abeoprs]-[\\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\\w-]{30,}|npm_\\w{20,}|hf_\\w{20,}|' +
+    'pypi-[\\w-]{20,}|dop_v1_\\w{32,}|[rs]k_(?:live|test)_\\w{16,}|' +
+    'SG\\.[\\w-]{16,}\\.[\\w-]{16,}|eyJ[\\w-]{10,}\\.[\\w-]{10,}\\.[\\w-]*|' +
+    '-----BEGIN [A-Z ]*PRIVATE KEY-----[\\s\\S]*)$',
+);
 
 /** Proxies, which programs need to reach anything. Their passwords are still redacted in output. */
 const PROXY = /^(?:https?|all|ftp|no)_proxy$/i;
 
-/** A user in an address of the web that is at least so long is a token: `https://TOKEN@host`. */
+/**
+ * A user without a password that is at least so long is a token, in an address of the web:
+ * `https://TOKEN@host`, `https://TOKEN:@host`, `https://TOKEN:x-oauth-basic@github.com`.
+ */
 const TOKEN_LENGTH = 16;
-const USER = /(https?)?:\/\/([^\s/:@]*)(?::([^\s/@]+))?@/gi;
+const NO_PASSWORDS = ['', 'x-oauth-basic'];
+const USER = /(https?)?:\/\/([^\s/:@]*)(?::([^\s/@]*))?@/gi;
 
 /** What follows an address: `?api_key=TOKEN&page=2`, or `#access_token=TOKEN`. */
 const QUERY = /:\/\/[^\s"'?#]*[?#]([^\s"']+)/g;
@@ -387,9 +397,10 @@ const PARAMETER = /([^=?&#]+)=([^&#]+)/g;
  */
 export const passwordsIn = (name: string, value: string): readonly string[] => {
   const text = PROXY.test(name) ? value.replace(/^(?!\w+:\/\/)/, '://') : value;
-  const ofUsers = [...text.matchAll(USER)].flatMap(([, web, user = '', password]) => {
-    const isToken = web !== undefined && user.length >= TOKEN_LENGTH;
-    return password ?? (isToken ? user : []);
+  const ofUsers = [...text.matchAll(USER)].flatMap(([, web, user = '', password = '']) => {
+    const isAlone = NO_PASSWORDS.includes(password);
+    const isToken = web !== undefined && isAlone && user.length >= TOKEN_LENGTH;
+    return [password, isToken || KNOWN_FORM.test(user) ? user : ''].filter((part) => part !== '');
   });
   const inQueries = [...text.matchAll(QUERY)].flatMap(([, query = '']) =>
     [...query.matchAll(PARAMETER)].flatMap(([, parameter = '', part = '']) => {
@@ -448,7 +459,7 @@ export const secretValues = (environment: ProcessEnvironment): readonly SecretVa
     return [...new Set(values)].map((one) => ({ name, value: one }));
   });
 
-/** The secrets of an environment, and `known` ones. */
+/** The secrets of an environment, and `known` ones, by their places in the settings. */
 export const findSecrets = (
   environment: ProcessEnvironment,
   known: Readonly<Record<string, string>>,
@@ -529,7 +540,7 @@ export const hideEnvironment = (): void => {
       if (value !== undefined && process.env[entry.name] !== value) process.env[entry.name] = value;
     }
   } catch {
-    // Without /proc the environment stays as it was.
+    // Without /proc the environment stays as it was; after a later fault, a part of it.
   } finally {
     if (memory !== null) closeSync(memory);
   }

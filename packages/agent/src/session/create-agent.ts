@@ -30,7 +30,7 @@ import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/sessio
 import { createJobs, type FileMemory, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { readUserPlaces, workspaceRefusal } from '../secrets/user-places.js';
-import type { MovedFiles } from '../tools/bash.js';
+import type { ProtectedGitFiles } from '../tools/bash.js';
 import type { BuiltinOptions } from '../tools/builtin-tools.js';
 import {
   combineWatchers,
@@ -542,18 +542,20 @@ type SessionPlace = {
  * - `findDiscarded`: changes of others that a command such as `git restore` would discard.
  * - `findLosses`: files that neither git nor a rewind of the session could bring back.
  * - `askGit`: how git reads words.
- * - `movedFiles`: protected files that git would write.
+ * - `protectedGitFiles`: protected files that git would write, or could not write.
  */
 const createLookups = (
   files: FileMemory,
   checkpoints: Checkpoints | null,
   environment: ProcessEnvironment,
-): Required<Pick<BuiltinOptions, 'findLosses' | 'findDiscarded' | 'askGit' | 'movedFiles'>> => {
+): Required<
+  Pick<BuiltinOptions, 'findLosses' | 'findDiscarded' | 'askGit' | 'protectedGitFiles'>
+> => {
   const load = () => import('../workspace/uncommitted-files.js');
-  let loading: Promise<MovedFiles> | undefined;
-  const loadMoved = (): Promise<MovedFiles> => {
-    loading ??= import('../workspace/moved-files.js').then(({ createMovedFiles }) =>
-      createMovedFiles(environment),
+  let loading: Promise<ProtectedGitFiles> | undefined; // one for the session: it has a memory
+  const loadProtected = (): Promise<ProtectedGitFiles> => {
+    loading ??= import('../workspace/protected-git-files.js').then(({ createProtectedGitFiles }) =>
+      createProtectedGitFiles(environment),
     );
     return loading;
   };
@@ -568,9 +570,10 @@ const createLookups = (
       return (checkpoints === null ? byGit : lossesBeside(checkpoints, byGit))(folder, paths);
     },
     askGit: async (...about) => (await load()).answerOfGit(environment)(...about),
-    movedFiles: {
-      find: async (workspace, moves) => (await loadMoved()).find(workspace, moves),
-      begin: async (workspace, writable) => (await loadMoved()).begin(workspace, writable),
+    protectedGitFiles: {
+      find: async (workspace, moves) => (await loadProtected()).find(workspace, moves),
+      beforeCommand: async (workspace, writable) =>
+        (await loadProtected()).beforeCommand(workspace, writable),
     },
   };
 };

@@ -31,9 +31,12 @@ import {
  * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
  * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
  * (rules.md#judged-calls). No text is an empty object; other text that is not a JSON object is
- * never repaired. `tools` by their names; `workspace` is a real absolute path. `userPlaces`:
- * places that count wherever they lie. `sandbox`: that of the session; without one no command
- * counts as one that only reads. Exported for other runtimes, too.
+ * never repaired. Exported for other runtimes, too.
+ *
+ * - `tools`: by their names. `workspace`: a real absolute path.
+ * - `userPlaces`: credentials and files that Pawl obeys, marked also outside the workspace.
+ * - `sandbox`: that of the session; without one a call that reads only in a sandbox (`fenced`)
+ *   counts as changing.
  */
 export const judgeCall = async (
   raw: RawCall,
@@ -63,7 +66,7 @@ export const judgeCall = async (
   }
   const { deadlineMs = tool.traits.deadlineMs, facts, title, reads } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
-  // `fenced`: only in the sandbox
+  // `fenced`: it only reads if its command runs in the sandbox
   const isReader =
     reads === 'always' || (reads === 'fenced' && levelOfCall(sandbox, facts.needs) !== 'off');
   const mutating = tool.traits.mutating && !isReader;
@@ -83,7 +86,7 @@ export const judgeCall = async (
 
 /** What models put before the names of tools, as other agents' prompts have taught them. */
 const NAMESPACE = /^((functions?|tools?|api)[.:/]+|default_api[.:/_]+)/i;
-/** Marks of a model's template, and numbers of calls, that servers leave behind the name. */
+/** A mark of a model's template, the number of a call, or `()`, which servers put behind the name. */
 const BEHIND = /(<\|.*|:\d+|\(\))$/s;
 
 const plainName = (name: string): string =>
@@ -179,7 +182,8 @@ const PREVIEW_MS_MAX = 10_000;
 const NONE: CallPreview = { kind: 'none' };
 
 /**
- * Performs PreviewCall: asks the tool for a preview of the call and posts one CallPreviewed.
+ * Performs PreviewCall: asks the tool for a preview of the call and posts one CallPreviewed,
+ * unless it is no longer needed.
  *
  * If the tool fails or takes too long, the question shows the call's input instead.
  */
@@ -207,6 +211,7 @@ export class Previews {
     this.#running.get(`${batchId} ${callId}`)?.abort();
   }
 
+  /** Waits for none: a preview changes nothing. A promise, as of other performers. */
   stopAll(): Promise<void> {
     for (const stop of this.#running.values()) stop.abort();
     return Promise.resolve();

@@ -38,6 +38,7 @@ import {
   perform as performAction,
   prepare as prepareAction,
 } from './perform.js';
+import { recoverCalls, runningCalls } from './recover-calls.js';
 import type {
   PlannedRewind,
   ReadJournal,
@@ -46,13 +47,7 @@ import type {
   RewindRequest,
 } from './rewind.js';
 import { modelSettings, refuseUnpriced, type Unpriced } from './session-settings.js';
-import {
-  callKey,
-  isUnattended,
-  recoverCalls,
-  runningCalls,
-  type StoppedCalls,
-} from './tool-run.js';
+import { callKey, isUnattended, type StoppedCalls } from './tool-run.js';
 import { type Turn, toTurn } from './turn.js';
 import type { SessionBegin } from './user-hooks.js';
 

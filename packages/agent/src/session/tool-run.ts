@@ -1,10 +1,10 @@
 /**
- * Runs tool calls: performs ExecuteTools and CancelTools, and settles the calls that were running
- * when a session was interrupted.
+ * Runs tool calls: performs ExecuteTools and CancelTools, and recovers the calls that were running
+ * when a session was interrupted (recover-calls.ts decides about each).
  *
  * 1. The effect begins only after its ToolStarted is durable and the machine has accepted it.
- * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force), when the
- *    machine has settled it.
+ * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force): the
+ *    machine has settled it, so it needs no outcome any more.
  * 3. A tool that ignores its deadline is abandoned after two grace periods, so that the batch
  *    always ends.
  * 4. The files that a call saw are journaled with its end. In a session that was opened again no
@@ -13,18 +13,27 @@
  * A call starts in two steps: `announceStart` posts ToolStarted while the reply is not durable yet,
  * so that both cost one sync; the tool runs once ToolStarted is durable. Recovery after a crash
  * depends on the effect class of a call: `pure` changes nothing, `probeable` changes one file that
- * can be compared, and the effect of an `opaque` call is known to its tool alone. "Hooks" are those
- * after tools: formatters and commits.
+ * can be compared, and the effect of an `opaque` call is known to its tool alone.
+ *
+ * Three others take part in a call that changes something:
+ *
+ * - Hooks (formatters and commits) run after the batch, elsewhere. Here they only look: `before`
+ *   and `after` let them read the workspace around the call, to know what it changed.
+ * - Checkpoints (perform.ts): after `before`, what the call may change can be taken back. `after`
+ *   tells which uncommitted text of the user is gone.
+ * - User hooks are other programs. They run after the call and add remarks to its result.
+ *
+ * The sequence: hooks.before, ToolStarted, checkpoints.before, the tool, hooks.after,
+ * checkpoints.after, user hooks, ToolCompleted. A call that has not run is withdrawn: hooks.after
+ * and checkpoints.withdraw.
  *
  * From top to bottom: `ToolRuns`, the performer; `ToolRun`, one call from its preparation to its
- * outcome; the context of a tool; the deadline; hooks before and after a call; and the calls that
- * were running in an earlier process.
+ * outcome; the context of a tool; the deadline; and how the hooks look.
  */
 
-import type { Call, CallOutcome, SeenFile } from '../machine/call.js';
+import type { CallOutcome, SeenFile } from '../machine/call.js';
 import type { StoppedCall } from '../machine/event.js';
 import { getAllowance, spendingId } from '../machine/moves/request.js';
-import { collectPastFiles, type PastFiles } from '../machine/seen-files.js';
 import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
@@ -33,7 +42,7 @@ import { decide, levelOfCall } from '../policy/decide.js';
 import { isReadingCommand, type JudgedCall, namesItsFiles } from '../policy/judged-call.js';
 import { isSecretPath } from '../policy/paths.js';
 import type { Hooks } from '../ports/hooks.js';
-import type { Blobs, Journal } from '../ports/journal.js';
+import type { Blobs } from '../ports/journal.js';
 import type {
   FileHashes,
   FileMemory,
@@ -77,7 +86,6 @@ export class ToolRuns {
   #fileLoader: LoadFiles | null = null;
   /** The session is ending. */
   #closing = false;
-  /** Outcomes of calls that never began, or were stopped for the end of the session. */
   readonly #stopped = createStoppedCalls();
   readonly #batchRoom = new BatchRoom();
 
@@ -116,18 +124,19 @@ export class ToolRuns {
     this.#fileLoader = load;
   }
 
-  /** Settles a call that was started before the session was resumed. */
+  /** Recovers a call that was started before the session was resumed. */
   recover(batchId: string, call: JudgedCall, findOutcome: Recover): void {
     const run = this.#add(batchId, call);
     void this.#recover(run, findOutcome);
   }
 
   /**
-   * Settles a call by asking its tool: a running call is awaited, a call that never began starts,
+   * Recovers a call by asking its tool: a running call is awaited, a call that never began starts,
    * and the outcome of any other is unknown.
    */
   recoverOpaque(batchId: string, call: JudgedCall): void {
     const run = this.#add(batchId, call);
+    // Its tool may touch processes of the call, so the end of the session waits.
     this.#awaitAtEnd(this.#recoverOpaque(run));
   }
 
@@ -141,7 +150,7 @@ export class ToolRuns {
       const run = this.#runs.get(callKey(batchId, callId));
       if (run === undefined) continue;
       if (force) this.#kill(run);
-      else this.#stop(run);
+      else run.signal.abort('cancelled');
     }
   }
 
@@ -175,12 +184,22 @@ export class ToolRuns {
     return run;
   }
 
-  /** Stops a call for the end of the session. Its outcome goes to `#stopped` and is not posted. */
+  /** For the end of the session: the outcome goes to `#stopped` and is not posted. */
   #stopForEnd(run: ToolRun): void {
     run.isStoppedForEnd = true;
-    run.deadline.stop();
+    this.#endAtOnce(run);
+  }
+
+  /** For a call that the machine has settled: only its usage still counts. */
+  #kill(run: ToolRun): void {
+    run.isSettled = true;
+    this.#endAtOnce(run);
+  }
+
+  #endAtOnce(run: ToolRun): void {
+    run.deadline.disarm();
     run.joiner.drop();
-    this.#stop(run);
+    run.signal.abort('cancelled');
     run.force.abort('cancelled');
   }
 
@@ -191,32 +210,18 @@ export class ToolRuns {
     run.markEnded();
   }
 
-  /** Asks the tool to end soon. */
-  #stop(run: ToolRun): void {
-    if (!run.signal.signal.aborted) run.signal.abort('cancelled');
-  }
-
-  /** Ends the tool at once, for a call that the machine has settled. */
-  #kill(run: ToolRun): void {
-    this.#stop(run);
-    run.isSettled = true;
-    run.deadline.stop();
-    run.joiner.drop();
-    run.force.abort('cancelled');
-  }
-
   #createContext(run: ToolRun): ToolContext {
     const { sessionId } = this.#session.journal.header;
     const state = () => this.#session.state();
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
-  /** Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. */
+  /** Lets the hooks read the workspace before a call takes effect. A cancel ends the wait. */
   #observe(run: ToolRun): void {
     const { call, signal } = run;
     const { hooks } = this.#equipment;
     const settings = this.#settings();
-    if (!isWatched(hooks, settings, call)) return;
+    if (signal.signal.aborted || !isWatched(hooks, settings, call)) return;
     const cancel = new Promise<void>((resolve) => {
       signal.signal.addEventListener('abort', () => resolve(), { once: true });
     });
@@ -236,15 +241,19 @@ export class ToolRuns {
 
   /** The loop calls the result once ToolStarted is durable. */
   #runWhenDurable(run: ToolRun): OnApplied {
-    return (accepted) => {
+    return (accepted, state) => {
       if (accepted) return void this.#finish(run);
       this.#withdraw(run);
-      this.#stopped.add(run, CANCELLED_BEFORE_START);
+      // a full disk ends the session before the tool runs; else the machine has settled the call
+      if (isRunningCall(state, run)) this.#stopped.add(run, CANCELLED_BEFORE_START);
       this.#remove(run);
     };
   }
 
-  /** A call has not run, so what changes from now on is not its work. Nobody waits for this. */
+  /**
+   * For a call that has not run. Hooks read the workspace once more, so later changes do not count
+   * as its work; at the end of the session no phase of them follows. Nobody waits for this.
+   */
   #withdraw({ call, observed }: ToolRun): void {
     const { hooks } = this.#equipment;
     if (observed !== null && !this.#closing)
@@ -275,7 +284,7 @@ export class ToolRuns {
       return this.#report(run, { status: 'lost', text: interruptedCall.text });
     if (interruptedCall.kind === 'found') {
       const { isRunning = false } = interruptedCall;
-      // the earlier process has observed it
+      // the earlier process has observed it, so `observeAfter` is to follow
       if (isRunning && isWatched(this.#equipment.hooks, this.#settings(), run.call))
         run.observed = Promise.resolve();
       return this.#finish(run, interruptedCall);
@@ -304,37 +313,45 @@ export class ToolRuns {
    * call instead of running the tool.
    */
   async #finish(run: ToolRun, earlier?: EarlierCall): Promise<void> {
+    // these two checks save the tool a tick
     if (this.#fileLoader !== null) await this.loadFiles();
     if (run.observed !== null) await run.observed;
     if (earlier === undefined) {
       const level = levelOfCall(this.#settings().sandbox, run.call.facts.needs);
       await this.#session.checkpoints.before(run.batchId, run.call, level, run.signal.signal);
     }
-    // 0: no deadline
-    const leftMs = earlier === undefined ? run.call.traits.deadlineMs : (earlier.leftMs ?? 0);
-    run.deadline = watchDeadline(run, leftMs, this.#equipment.clock, this.#settings().graceMs);
+    run.deadline = watchDeadline(
+      run,
+      earlier === undefined ? run.call.traits.deadlineMs : earlierLimitMs(earlier),
+      this.#equipment.clock,
+      this.#settings().graceMs,
+    );
     const outcome = await this.#awaitOutcome(run, earlier?.finish);
-    run.deadline.stop();
-    // else it has ended at some time before this process began
-    const hasEnded = earlier === undefined || earlier.isRunning === true;
-    const reported = await this.#withLostText(run, outcome, hasEnded);
+    run.deadline.disarm();
+    // Else it may have ended at any time since the crash, and others have changed files since.
+    const endedJustNow = earlier === undefined || earlier.isRunning === true;
+    const reported = await this.#withLostText(run, outcome, endedJustNow);
     await this.#report(run, reported, this.#session.userHooks);
   }
 
   /** The outcome, with a text about uncommitted changes of the user that the call has lost. */
-  async #withLostText(run: ToolRun, outcome: ToolOutcome, hasEnded: boolean): Promise<ToolOutcome> {
+  async #withLostText(
+    run: ToolRun,
+    outcome: ToolOutcome,
+    endedJustNow: boolean,
+  ): Promise<ToolOutcome> {
     if (outcome.ran === 'no') {
       this.#withdraw(run);
       return outcome;
     }
-    const text = await this.#session.checkpoints.after(run.call, hasEnded);
+    const text = await this.#session.checkpoints.after(run.call, endedJustNow);
     return text === '' ? outcome : { ...outcome, text: `${outcome.text}\n[${text}]` };
   }
 
   async #awaitOutcome(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool === undefined)
-      return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
+      return { status: 'failed', ran: 'no', text: `there is no tool ${run.call.tool} any more` };
     const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
     if (interrupted === undefined && run.signal.signal.aborted) return CANCELLED_BEFORE_START;
     // At the end of the session no phase of the hooks follows, so they need not read.
@@ -408,7 +425,7 @@ export class ToolRuns {
     const cut = await cutOutcome(clean, room.limitBytes, this.#blobs, room.why);
     if (userHooks === null || run.isSettled) return cut;
     const { call, signal, force } = run;
-    // After its deadline the signal of the call is aborted already.
+    // After its deadline or a cancel the signal of the call is aborted already.
     const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
     return userHooks.afterTool(call, cut, signals);
   }
@@ -419,6 +436,7 @@ export class ToolRuns {
     if (!isWhole) this.#equipment.files.hide?.(callId);
     return [...seen.values()].map(({ lines = [], ...file }) => {
       const [only, ...others] = lines;
+      // all lines of the file: they are omitted then, as `SeenFile` says
       const isAll = only?.by === callId && only.first === 1 && only.last === undefined;
       if (isWhole && isAll && others.length === 0) return file;
       return { ...file, lines: isWhole ? lines : lines.filter(({ by }) => by !== callId) };
@@ -438,7 +456,7 @@ export class ToolRuns {
     const finished = run.isSettled ? outcome : await this.#finishOutcome(run, outcome, userHooks);
     this.#remove(run);
     if (run.isSettled) return this.#countLate(run, outcome);
-    run.isSettled = true; // so no later report of it is posted
+    run.isSettled = true; // by what follows
     const isWhole = finished.text === outcome.text;
     const seen = run.seen.size === 0 ? [] : this.#seenFiles(run, isWhole);
     const whole = seen.length === 0 ? finished : { ...finished, seen };
@@ -449,8 +467,11 @@ export class ToolRuns {
   }
 }
 
+/** Why a call is to end: the reason of its abort signals. */
+type AbortReason = 'cancelled' | 'timedOut';
+
 // Only this file aborts, with one of the two reasons.
-const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
+const abortReason = (run: ToolRun): AbortReason => run.signal.signal.reason as AbortReason;
 
 /** The outcome of a call that the user or the end of a turn cancelled before its start. */
 const CANCELLED_BEFORE_START: ToolOutcome = {
@@ -471,6 +492,12 @@ const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<Interr
   (await findSent?.()) === 'notSent'
     ? { kind: 'neverBegan' }
     : { kind: 'unknown', text: CALL_UNKNOWN };
+
+/** Whether the call runs for the machine, which therefore needs its outcome. */
+const isRunningCall = (state: State, { batchId, call: { callId } }: ToolRun): boolean =>
+  state.name === 'ExecutingTools' &&
+  state.batchId === batchId &&
+  state.calls.some(({ judged, status }) => judged.callId === callId && status === 'running');
 
 /** Texts of the results that the running batch has so far, also from before a resume. */
 const endedTexts = (state: State): readonly string[] =>
@@ -494,9 +521,12 @@ type ToolRun = {
   /** Resolves when `giveUp` abandons the call, which has ignored its deadline. */
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
-  /** Resolves when the hooks have read the workspace before the call; null if they need not. */
+  /**
+   * Resolves when the hooks have read the workspace before the call, as they will after it; null:
+   * they do neither.
+   */
   observed: Promise<void> | null;
-  /** The machine has the outcome, or no longer needs it. */
+  /** The machine has the outcome, or needs none: no outcome and no progress is posted. */
   isSettled: boolean;
   /** The end of the session has stopped the call, so its outcome is not posted. */
   isStoppedForEnd: boolean;
@@ -505,7 +535,7 @@ type ToolRun = {
   markEnded(): void;
 };
 
-/** Outcomes of the calls that the end of a session has stopped. */
+/** Outcomes of the calls that the end of a session has stopped, or prevented. */
 export type StoppedCalls = {
   /** Outcomes of the calls that have ended so far, without their usage. */
   outcomes(): readonly StoppedCall[];
@@ -627,31 +657,38 @@ const createContext = (
   };
 };
 
-/** Why a call is stopped. The reason of its abort signals. */
-type DeadlineReason = 'cancelled' | 'timedOut';
+// ---- The deadline ----
+
+type DeadlineWatch = {
+  /** Ends the watch: the call has ended, or ends anyhow. */
+  disarm(): void;
+  /**
+   * Pauses the deadline until the returned function is called. No effect once the call was asked to
+   * end: after a cancel the machine's grace timer ends it.
+   */
+  pause(): () => void;
+  /** Restarts the deadline, up to LIMITS_MAX times its limit in all. */
+  extend(): void;
+};
 
 /** For a call without a time limit, or one that has not started. */
 const NO_DEADLINE: DeadlineWatch = {
-  stop: () => undefined,
+  disarm: () => undefined,
   pause: () => () => undefined,
   extend: () => undefined,
 };
 
 /** A call that shows progress may take its time limit this many times. */
-const EXTENSIONS_MAX = 10;
+const LIMITS_MAX = 10;
 
-type DeadlineWatch = {
-  stop(): void;
-  /** Pauses the deadline until the returned function is called; no effect after the deadline. */
-  pause(): () => void;
-  /** Restarts the deadline, up to EXTENSIONS_MAX times its limit in all. */
-  extend(): void;
-};
+/** The rest of an earlier call's limit. A limit that has passed is not the same as none (0). */
+const earlierLimitMs = ({ leftMs }: EarlierCall): number =>
+  leftMs === null ? 0 : Math.max(1, leftMs);
 
 /**
- * Aborts the run at its deadline, forces it a grace period later, and abandons it after another
- * one. With a deadline of 60 s and a grace period of 5 s: `signal` after 60 s, `force` after 65 s,
- * `giveUp` after 70 s.
+ * Asks the call to end at its deadline, forces it a grace period later, and abandons it after
+ * another one. With a deadline of 60 s and a grace period of 5 s: `signal` after 60 s, `force`
+ * after 65 s, `giveUp` after 70 s. `deadlineMs` 0: there is none.
  */
 export const watchDeadline = (
   run: Pick<ToolRun, 'call' | 'signal' | 'force' | 'giveUp'>,
@@ -661,25 +698,25 @@ export const watchDeadline = (
 ): DeadlineWatch => {
   if (deadlineMs <= 0) return NO_DEADLINE;
   const wholeMs = run.call.traits.deadlineMs; // a recovered call gets only the rest of it
-  const abandon = (): void =>
-    run.giveUp({
-      status: 'timedOut',
-      text: `time limit of ${Math.max(wholeMs, limitMs) / 1000} s reached; the tool did not stop`,
-    });
-  const force = (): void => {
-    run.force.abort('timedOut');
-    cancel = clock.after(graceMs, abandon);
-  };
-  const stop = (): void => {
-    if (!run.signal.signal.aborted) run.signal.abort('timedOut');
-    cancel = clock.after(graceMs, force);
-  };
   /** How long the call may run, and has run, without pauses. */
   let limitMs = deadlineMs;
   let ranMs = 0;
   let since = clock.now();
   let pauses = 0;
   let isOver = false;
+  const abandon = (): void =>
+    run.giveUp({
+      status: 'timedOut',
+      text: `time limit of ${Math.max(wholeMs, limitMs) / 1000} s reached; the tool did not stop`,
+    });
+  const forceEnd = (): void => {
+    run.force.abort('timedOut');
+    cancel = clock.after(graceMs, abandon);
+  };
+  const askToEnd = (): void => {
+    run.signal.abort('timedOut');
+    cancel = clock.after(graceMs, forceEnd);
+  };
   const arm = (): void => {
     since = clock.now();
     cancel = clock.after(Math.max(0, limitMs - ranMs), ring);
@@ -690,12 +727,13 @@ export const watchDeadline = (
   };
   const ring = (): void => {
     halt();
-    if (ranMs < limitMs) arm();
-    else stop();
+    if (ranMs < limitMs)
+      arm(); // `extend` has moved the limit meanwhile
+    else askToEnd();
   };
   let cancel = clock.after(deadlineMs, ring);
   return {
-    stop() {
+    disarm() {
       isOver = true;
       cancel();
     },
@@ -710,10 +748,12 @@ export const watchDeadline = (
     },
     extend() {
       const ran = pauses > 0 ? ranMs : ranMs + clock.now() - since;
-      limitMs = Math.min(ran + wholeMs, EXTENSIONS_MAX * wholeMs);
+      limitMs = Math.min(ran + wholeMs, LIMITS_MAX * wholeMs);
     },
   };
 };
+
+// ---- How the hooks look ----
 
 /** Whether the hooks observe a call: it changes something, and they may run after it. */
 const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
@@ -734,122 +774,4 @@ const observeAfter = async (
   const mayFormat = settings.formatter !== 'off' && !namesItsFiles(call);
   if (isCancelled || mayFormat || settings.autoCommit === 'on')
     await attempt(() => hooks.after(call, settings));
-};
-
-// ---- Calls that were interrupted ----
-
-/**
- * Settles calls that were running when a session was interrupted (rules.md#resume-calls).
- *
- * Each call gets one ordinary ToolCompleted. If it may have run, its result says so.
- *
- * - `pure`: runs again.
- * - `probeable`: runs again if the file is as before the call; is done if the file is as after it;
- *   else lost.
- * - `opaque`: its tool finds it. It is awaited if it runs, runs if it never began, else lost.
- */
-
-type Running = { readonly batchId: string; readonly call: JudgedCall };
-
-const isRunning = (call: Call): boolean => call.status === 'running';
-
-/** The calls that were running at the end of the earlier process and still are after Resumed. */
-export const runningCalls = (opened: State, resumed: State): readonly Running[] => {
-  if (opened.name !== 'ExecutingTools' || resumed.name !== 'ExecutingTools') return [];
-  const { batchId } = resumed;
-  if (opened.batchId !== batchId) return [];
-  const before = new Set(opened.calls.filter(isRunning).map(({ judged }) => judged.callId));
-  return resumed.calls
-    .filter((call) => isRunning(call) && before.has(call.judged.callId))
-    .map(({ judged }) => ({ batchId, call: judged }));
-};
-
-/** An outcome with the status `lost` (unknown), and a text with the known facts. */
-const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
-
-const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
-const NOT_RECORDED = lost(
-  'how the file was before the call is not recorded: read it before you go on',
-);
-
-/** The call succeeded; only its text is lost. */
-const TOOK_EFFECT: ToolOutcome = {
-  status: 'ok',
-  text: 'it had taken effect before the crash: the file is as this call leaves it',
-};
-
-const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<PastFiles> => {
-  // `see` takes one event after the other; `past` returns the files in them.
-  const { see, past } = collectPastFiles();
-  const read = await attempt(async () => {
-    for await (const { seq, event } of journal.read()) {
-      if (seq > upTo) return;
-      see(event);
-    }
-  });
-  // If the journal can't be read, hashes are unknown (which results report), and the model must
-  // read files again.
-  return read.kind === 'done' ? past() : collectPastFiles().past();
-};
-
-/**
- * Compares the file with its hashes: the call runs again (null), took effect, or is lost.
- */
-const decideProbeable = async (
-  { facts }: JudgedCall,
-  recorded: FileHashes | undefined,
-  hashFile: () => Promise<FileHashes | undefined>,
-  files: FileMemory,
-): Promise<ToolOutcome | null> => {
-  if (recorded === undefined) return NOT_RECORDED;
-  const now = (await hashFile())?.before;
-  if (now === recorded.before) return null;
-  if (now === undefined || now !== recorded.after) return FILE_CHANGED;
-  const [path, ...others] = facts.paths;
-  // The model knows the file as it is now, since its own call has written it.
-  if (path !== undefined && others.length === 0) {
-    files.set(path, now);
-    files.wrote?.(path, recorded.before, now);
-  }
-  return TOOK_EFFECT;
-};
-
-/**
- * Settles each running call by its effect class, and restores the session's memory of files.
- * Without `past` the journal is read for that, once, when the first tool runs. No tool runs before
- * `takingOver` has resolved.
- */
-export const recoverCalls = (
-  running: readonly Running[],
-  journal: Pick<Journal, 'read' | 'seq'>,
-  tools: ToolRuns,
-  {
-    past,
-    takingOver,
-  }: { readonly past: PastFiles | undefined; readonly takingOver: Promise<void> },
-): void => {
-  const upTo = journal.seq;
-  let reading = past === undefined ? null : Promise.resolve(past);
-  const readOnce = (): Promise<PastFiles> => {
-    reading ??= readPast(journal, upTo);
-    return reading;
-  };
-  tools.loadFilesWith(async (files) => {
-    const { seen } = await readOnce();
-    for (const { path, sha256, lines } of seen.values()) files.set(path, sha256, undefined, lines);
-    await takingOver;
-  });
-  for (const { batchId, call } of running) {
-    const { effect } = call.traits;
-    if (effect === 'opaque') {
-      tools.recoverOpaque(batchId, call);
-      continue;
-    }
-    tools.recover(batchId, call, async (hashFile, files) => {
-      if (effect === 'pure') return null;
-      const read = await readOnce();
-      const recorded = read.batchId === batchId ? read.hashes.get(call.callId) : undefined;
-      return decideProbeable(call, recorded, hashFile, files);
-    });
-  }
 };

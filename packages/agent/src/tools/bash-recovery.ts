@@ -136,7 +136,7 @@ export const findCommand = async (
     return { kind: 'unknown', text: explainUnknown(earlier.hiddenBy) };
   }
   // `due`: its deadline, on the clock that counts since the start of the machine
-  const leftMs = foundCommand.due === null ? null : Math.max(1, foundCommand.due - sinceBoot());
+  const leftMs = foundCommand.due === null ? null : foundCommand.due - sinceBoot();
   // once we have claimed its start, it never begins; if another was faster, it runs
   if (foundCommand.verdict().kind === 'neverStarted' && foundCommand.claim())
     return { kind: 'neverBegan' };

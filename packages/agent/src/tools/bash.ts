@@ -20,6 +20,7 @@ import { quoteWord } from '../policy/approval-question.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
 import type { CommandFacts } from '../policy/shell/command-facts.js';
+import type { ShellLookup } from '../policy/shell/shell-facts.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
@@ -128,6 +129,7 @@ const readJobId = (jobId: Json): Json => {
 /** The folder in which other agents start a command. Here it is always the workspace. */
 const FOLDERS: readonly string[] = ['workdir', 'cwd', 'working_directory', 'directory', 'dir_path'];
 const NEEDS_OUTSIDE = 'give needs: "outside"';
+/** `same`: values that ask for nothing else than this tool does. */
 const FOREIGN: ForeignFields = {
   with_escalated_permissions: { same: [false], instead: NEEDS_OUTSIDE },
   sandbox_permissions: { same: ['use_default'], instead: NEEDS_OUTSIDE },
@@ -181,7 +183,8 @@ const translate = (input: JsonObject, workspace: string): TranslatedInput => {
     else faults.push({ field, why: reading.why });
   };
   if (command !== undefined) add('command', 'command', readCommand(command));
-  if (isGiven(timeout)) add('timeoutMs', 'timeout', readTimeout(timeout ?? 0, rest.timeoutMs));
+  if (timeout !== undefined && isGiven(timeout))
+    add('timeoutMs', 'timeout', readTimeout(timeout, rest.timeoutMs));
   if (jobId !== undefined) fields.set('jobId', readJobId(jobId));
   const translated: JsonObject = Object.fromEntries(fields);
   if (!faults.some(({ field }) => field === 'command')) faults.push(...usageFaults(translated));
@@ -234,24 +237,29 @@ const useJob = async (
 // ---- A run ----
 
 /**
- * Protected files that git writes when it moves the working tree. They are decided about like those
- * that a tool writes; without that they are read-only, and git goes on without them.
+ * Protected files that git tracks. Other programs run or obey such files (hooks, CI, settings), so
+ * the sandbox makes them read-only: a checkout leaves the old ones in place and goes on.
+ *
+ * 1. Before a command is judged, `find` names those that git would write. They join the `paths` of
+ *    the call, so the policy decides about them; once the call is allowed, it may write them.
+ * 2. `beforeCommand` returns a function for the end of the command: it finds those that git could
+ *    not write, and the result names them.
+ * 3. While there are any, `beforeCommand` refuses commands that could commit the old ones.
  */
-export type MovedFiles = {
+export type ProtectedGitFiles = {
   /**
-   * Real paths of protected files that the moves change, and of those that git could not write
-   * before. If the moves are unknown, all that it tracks.
+   * Real paths of those that these moves of the working tree change, and of those that git could
+   * not write before. If the moves are unknown, all.
    */
   find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
   /**
-   * Before a command that may change the repository, and may write these protected files. Returns
-   * why it must not run, since it could commit files that git could not write; or what finds those
-   * after it.
+   * Only for a command that may change the repository. `writable`: those that it may write. Returns
+   * why it must not run, or the function for its end.
    */
-  begin(workspace: string, writable: readonly string[]): Promise<string | FindUnwritten>;
+  beforeCommand(workspace: string, writable: readonly string[]): Promise<string | FindUnwritten>;
 };
 
-/** What a result says of protected files that git could not write; null: there is none. */
+/** Names the protected files that git could not write, in words for the result; null: none. */
 type FindUnwritten = () => Promise<string | null>;
 
 /** What all commands of a session share. */
@@ -267,8 +275,7 @@ type Shell = {
   readonly findDiscarded: FindDiscarded;
   /** Tells how git reads words: aliases, and names that may be branches or files. */
   readonly askGit: AskGit;
-  /** Finds protected files that git would write. */
-  readonly movedFiles: MovedFiles;
+  readonly protectedGitFiles: ProtectedGitFiles;
   /** In the environment of all commands of this process, so that their processes can be found. */
   readonly sessionMark: string;
 };
@@ -282,18 +289,18 @@ const runCommand = async (
   const git = await gitAccess(shell, command, input, context);
   const { workspace } = context;
   const { repository = 'read', writable = [] } = git;
-  const begun =
-    repository === 'read' ? NO_REMARK : await shell.movedFiles.begin(workspace, writable);
-  if (typeof begun === 'string') return { ...failed(begun), ran: 'no' };
-  if (background) return runInBackground(shell, { command, git }, begun, context);
+  const allowed =
+    repository === 'read' ? null : await shell.protectedGitFiles.beforeCommand(workspace, writable);
+  if (typeof allowed === 'string') return { ...failed(allowed), ran: 'no' };
+  const findUnwritten = allowed;
+  if (background) return runInBackground(shell, { command, git }, findUnwritten, context);
   const deadlineMs = input.timeoutMs ?? DEADLINE_MS;
-  return withRemark(await runToEnd(shell, { command, git, deadlineMs }, context), await begun());
+  const outcome = await runInForeground(shell, { command, git, deadlineMs }, context);
+  return withUnwritten(outcome, (await findUnwritten?.()) ?? null);
 };
 
-const NO_REMARK: FindUnwritten = async () => null;
-
-const withRemark = (outcome: ToolOutcome, remark: string | null): ToolOutcome =>
-  remark === null ? outcome : { ...outcome, text: `${outcome.text}\n${remark}` };
+const withUnwritten = (outcome: ToolOutcome, unwritten: string | null): ToolOutcome =>
+  unwritten === null ? outcome : { ...outcome, text: `${outcome.text}\n${unwritten}` };
 
 /** `git`: what the command may do to git folders. `jobId`: null for a foreground command. */
 type RunOptions = Pick<CommandRequest, 'command' | 'deadlineMs'> &
@@ -305,8 +312,8 @@ const start = (
   context: ToolContext,
 ): Command => {
   const { workspace, sandbox: level, widened } = context;
-  // it runs without the sandbox by a rule, without a question: git then runs no hooks, since an
-  // earlier command in the sandbox may have put them there
+  // A rule lets it run without the sandbox, and the user is not asked. So git runs no hooks: an
+  // earlier command in the sandbox may have put them there.
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
   return startCommand({
@@ -342,33 +349,33 @@ const commandPlace = (
   home: shell.environment.HOME ?? '',
 });
 
-/** Starts a job. Its result is the command's, if that ends at once. `begun`: called at its end. */
+/** Starts a job. Its result is the command's, if that ends at once. */
 const runInBackground = async (
   shell: Shell,
   { command: text, git }: Pick<RunOptions, 'command' | 'git'>,
-  begun: FindUnwritten,
+  findUnwritten: FindUnwritten | null, // null: the command can't change the repository
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   if (context.signal.aborted)
     return { status: 'cancelled', ran: 'no', text: 'Cancelled before the command started.' };
   const place = commandPlace(shell, text, context);
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
-  let remark: Promise<string | null> = Promise.resolve(null);
+  let unwritten: Promise<string | null> = Promise.resolve(null);
   // `add` calls this at once, so both are set below
   const { jobId } = context.jobs.add((id) => {
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
     const job = createJob(id, command, place);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
-    remark = command.ended.then(begun);
-    void remark.catch(() => null); // the next command looks again
+    unwritten = command.ended.then(() => findUnwritten?.() ?? null);
+    void unwritten.catch(() => null); // the next command looks again
     return job;
   });
   const outcome = await Promise.race([early, sleep(EARLY_END_MS, null)]);
-  return outcome === null ? jobStarted(jobId) : withRemark(outcome, await remark);
+  // after a later end, `beforeCommand` refuses the next command and names the files that are left
+  return outcome === null ? jobStarted(jobId) : withUnwritten(outcome, await unwritten);
 };
 
-/** Runs a command in the foreground. */
-const runToEnd = async (
+const runInForeground = async (
   shell: Shell,
   options: Omit<RunOptions, 'jobId'>,
   context: ToolContext,
@@ -415,15 +422,17 @@ const requestTitle = (request: BashRequest): string => {
 /** Facts of a call that runs no command. */
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
-/** What the command would run. Loads the shell grammar with the first command. */
-const readFacts = async (
-  command: string,
-  workspace: string,
-  { environment }: Shell,
-): Promise<ShellFacts> => {
-  const { shellFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
-  const find = commandFinder(environment.PATH ?? '', workspace);
-  return shellFacts(command, find, environment.SHELL ?? null);
+/** Finds the programs that commands name. */
+const loadFinder = async ({ environment }: Shell, workspace: string): Promise<ShellLookup> => {
+  const { commandFinder } = await import('../policy/shell/shell-facts.js');
+  return commandFinder(environment.PATH ?? '', workspace);
+};
+
+/** What a command would run that nobody has judged: one that the user types. */
+const readFacts = async (command: string, workspace: string, shell: Shell): Promise<ShellFacts> => {
+  const { shellFacts } = await import('../policy/shell/shell-facts.js');
+  const find = await loadFinder(shell, workspace);
+  return shellFacts(command, find, shell.environment.SHELL ?? null);
 };
 
 /**
@@ -433,14 +442,11 @@ const readFacts = async (
 const findMessageFault = async (
   command: string,
   workspace: string,
-  { environment }: Shell,
+  shell: Shell,
 ): Promise<string | null> => {
   if (!/`|\$\(/.test(command)) return null;
-  const [{ messageFault }, { commandFinder }] = await Promise.all([
-    import('../policy/shell/message-substitutions.js'),
-    import('../policy/shell/shell-facts.js'),
-  ]);
-  return messageFault(command, commandFinder(environment.PATH ?? '', workspace));
+  const { messageFault } = await import('../policy/shell/message-substitutions.js');
+  return messageFault(command, await loadFinder(shell, workspace));
 };
 
 /** What the command would run and lose. */
@@ -450,13 +456,12 @@ const lookUp = async (
   workspace: string,
   shell: Shell,
 ): Promise<CommandFacts> => {
-  const [{ commandFacts }, { commandFinder }] = await Promise.all([
-    import('../policy/shell/command-facts.js'),
-    import('../policy/shell/shell-facts.js'),
-  ]);
-  const { PATH = '', SHELL = null } = shell.environment;
-  const find = commandFinder(PATH, workspace);
-  return commandFacts(command, needs, workspace, { ...shell, find, userShell: SHELL });
+  const { commandFacts } = await import('../policy/shell/command-facts.js');
+  const { environment, findLosses, findDiscarded, askGit, protectedGitFiles } = shell;
+  const lookups = { findLosses, findDiscarded, askGit, protectedGitFiles };
+  const find = await loadFinder(shell, workspace);
+  const userShell = environment.SHELL ?? null;
+  return commandFacts(command, needs, workspace, { ...lookups, find, userShell });
 };
 
 /**
@@ -488,10 +493,11 @@ const gitAccess = async (
   const { repositoryAccess, historyPurpose } = await import('../policy/repository-access.js');
   const facts = judged ?? (await readFacts(command, workspace, shell));
   const repository = repositoryAccess(facts, needs);
+  const [, ...writable] = paths; // as `CommandFacts` says: the protected files behind the workspace
   return {
     repository,
     ...(repository === 'read' ? {} : { purpose: historyPurpose(facts) }),
-    writable: paths.slice(1), // behind the workspace: protected files that git writes
+    writable,
   };
 };
 
@@ -520,12 +526,11 @@ export const createBashTool = (shell: Shell): Tool =>
       const why = isCommand ? await findMessageFault(request.command, workspace, shell) : null;
       if (why !== null) return { kind: 'invalid', field: 'command', why };
       const facts = {
-        paths: [workspace],
         hosts: [],
         ...requestFacts(request, input.needs),
         ...(isCommand
           ? await lookUp(request.command, input.needs, workspace, shell)
-          : { shell: NO_COMMAND }),
+          : { paths: [workspace], shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
       const reads = await whenReading(request.kind, facts, workspace);

@@ -8,7 +8,7 @@ import type { UserPlaces } from '../policy/paths.js';
 import type { AskGit, FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { readUserPlaces } from '../secrets/user-places.js';
-import { createBashTool, type MovedFiles } from './bash.js';
+import { createBashTool, type ProtectedGitFiles } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
 import { withFileSafeguards } from './file-change.js';
@@ -30,15 +30,18 @@ export type BuiltinOptions = {
   readonly findDiscarded?: FindDiscarded;
   /** Tells how git reads words. Default: it has no aliases, and names of branches alone. */
   readonly askGit?: AskGit;
-  /** Finds protected files that git would write. Default: no lookup. */
-  readonly movedFiles?: MovedFiles;
+  /** Finds protected files that git would write, or could not write. Default: no lookup. */
+  readonly protectedGitFiles?: ProtectedGitFiles;
   /** The user's places. Default: those that the environment names. */
   readonly userPlaces?: UserPlaces;
 };
 
 /** Nothing is known, so the policy takes the worst for true. */
 const NO_LOOKUP = async (): Promise<null> => null;
-const NO_MOVED: MovedFiles = { find: async () => [], begin: async () => NO_LOOKUP };
+const NO_PROTECTED: ProtectedGitFiles = {
+  find: async () => [],
+  beforeCommand: async () => NO_LOOKUP,
+};
 
 /** The tool `bash` for one session. */
 export const commandTool = ({
@@ -47,7 +50,7 @@ export const commandTool = ({
   findLosses = NO_LOOKUP,
   findDiscarded = NO_LOOKUP,
   askGit = NO_LOOKUP,
-  movedFiles = NO_MOVED,
+  protectedGitFiles = NO_PROTECTED,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
     environment,
@@ -56,7 +59,7 @@ export const commandTool = ({
     findLosses,
     findDiscarded,
     askGit,
-    movedFiles,
+    protectedGitFiles,
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -74,7 +77,7 @@ export const builtinTools = ({
   findLosses = NO_LOOKUP,
   findDiscarded = NO_LOOKUP,
   askGit = NO_LOOKUP,
-  movedFiles = NO_MOVED,
+  protectedGitFiles = NO_PROTECTED,
   userPlaces = readUserPlaces(environment),
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
@@ -84,7 +87,7 @@ export const builtinTools = ({
   // ask about protected files such as git hooks, and check the syntax of what they wrote
   withFileSafeguards(editTool, sandbox, environment, userPlaces),
   withFileSafeguards(writeTool, sandbox, environment, userPlaces),
-  commandTool({ environment, sandbox, findLosses, findDiscarded, askGit, movedFiles }),
+  commandTool({ environment, sandbox, findLosses, findDiscarded, askGit, protectedGitFiles }),
   todoTool,
   createFetchTool(environment),
 ];

@@ -3,8 +3,9 @@
  *
  * 1. The text is parsed, never run: data and JavaScript by libraries here, Python by the user's own
  *    Python in the sandbox.
- * 2. Nothing is said of a file that is fine, that was not readable before in the same way (a
- *    dialect), of a template in YAML, or of what can't be checked: a call never fails by it.
+ * 2. Nothing is said of a file that is fine, that had the same fault before the session changed it
+ *    (perhaps it is a dialect), of a template in YAML, or of what can't be checked: a call never
+ *    fails by it.
  *
  * JavaScript is in script-syntax.ts.
  */
@@ -35,7 +36,7 @@ const scripts = () => import('./script-syntax.js');
 // ---- Data ----
 
 /** Files with comments and commas at ends, whatever their name says. */
-const IS_LOOSE_JSON =
+const LOOSE_JSON =
   /(?:^|\/)(?:\.(?:vscode\/|devcontainer\/|(?:eslint|babel|swc)rc)|[jt]sconfig|devcontainer|(?:turbo|deno)\.)|\.json[c5]$/i;
 
 const checkJson: Check = async (text, file) => {
@@ -43,7 +44,7 @@ const checkJson: Check = async (text, file) => {
     JSON.parse(text);
     return null;
   } catch (error) {
-    if (IS_LOOSE_JSON.test(file)) return (await scripts()).checkExpression(text);
+    if (LOOSE_JSON.test(file)) return (await scripts()).checkExpression(text);
     // the message quotes the place or has an offset
     const message = messageOf(error);
     const offset = /at position (\d+)/.exec(message)?.[1];
@@ -57,7 +58,8 @@ const checkYaml: Check = async (text) => {
   if (/(^|[^$])\{[{%]/m.test(text)) return null; // a template of Helm or Jinja
   const { DEFAULT_SCHEMA, loadAll, Type, YAMLException } = await import('js-yaml');
   const kinds = ['scalar', 'sequence', 'mapping'] as const;
-  const anyTag = kinds.map((kind) => new Type('!', { kind, multi: true }));
+  // multi: a tag with this beginning, so that no tag is unknown: `!Ref`, `!!python/name:…`
+  const anyTag = kinds.map((kind) => new Type('', { kind, multi: true }));
   try {
     loadAll(text, () => undefined, { schema: DEFAULT_SCHEMA.extend(anyTag) });
     return null;
@@ -124,7 +126,7 @@ const pythonCheck =
       deadlineMs,
       signal,
     });
-    prepared.started(); // closes our copies of `descriptors`, which the program has inherited
+    prepared.started(); // closes our copies of its `descriptors`, which the program has inherited
     try {
       const { output } = await running;
       return output.toString('utf8').trim() || null;
@@ -163,17 +165,18 @@ const findFault = async (
   const check = checkFor(real, options, context);
   const write = context.files.ownWrite?.(real);
   if (check === null || write === undefined) return null;
+  const { after, text: textBefore } = write;
   const loaded = await loadFile(real);
-  if (loaded.kind !== 'file' || loaded.sha256 !== write.after) return null;
+  if (loaded.kind !== 'file' || loaded.sha256 !== after) return null;
   const text = editableText(decodeFile(loaded.bytes));
   if (text === undefined || text.length > CHARACTERS_MAX) return null;
   const finding = await check(text, real);
-  if (finding === null || write.text === undefined) return finding;
-  const earlier = await check(write.text, real);
+  if (finding === null || textBefore === undefined) return finding;
+  const earlier = await check(textBefore, real);
   return earlier !== null && wordsOf(earlier) === wordsOf(finding) ? null : finding;
 };
 
-/** The outcome of a call that wrote a file, with what is wrong with the syntax of that. */
+/** The outcome of a call that wrote a file, with what is wrong with its syntax. It has one path. */
 export const noteSyntax = async (
   outcome: ToolOutcome,
   options: SyntaxCheckOptions,

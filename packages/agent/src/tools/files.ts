@@ -7,6 +7,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath, rename, unlink } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -16,7 +17,7 @@ import {
   hashBytes,
   holdFolder,
   holdOrMakeFolder,
-  mayWrite,
+  mayAccess,
   readRegular,
   systemFault,
 } from '../platform/files.js';
@@ -343,7 +344,7 @@ type Replacement = {
 const replaceIn = async (replacement: Replacement): Promise<WriteOutcome> => {
   const { folder, name, bytes } = replacement;
   const permissions = await readPermissions(folder.at(name));
-  if (permissions !== null && !(await mayWrite(folder.at(name))))
+  if (permissions !== null && !mayAccess(folder.at(name), constants.W_OK))
     return { kind: 'failed', why: 'it is write-protected' };
   const usual = folder.at(temporaryName(name, bytes));
   // until it has the permissions of the old file, no other user may read it

@@ -22,6 +22,7 @@ import {
 } from '../../src/machine/event.js';
 import { initialState, stateBefore, step } from '../../src/machine/machine.js';
 import type { Message } from '../../src/machine/message.js';
+import { toldUsage } from '../../src/machine/moves/request.js';
 import { collectPastFiles, ranUntil } from '../../src/machine/seen-files.js';
 import type { State } from '../../src/machine/state.js';
 import type { HookVerdicts, JudgedCall } from '../../src/policy/judged-call.js';
@@ -480,6 +481,77 @@ test('what was spent is counted once for each id, whoever reports it', () => {
   });
 });
 
+const upgradedTo = (session: CarriedSession, at = session.at): On<'Resumed'> => ({
+  type: 'Resumed',
+  at,
+  epoch: 1,
+  upgrade: { from: 1, to: 2, session },
+});
+
+const usageAfter = (...lines: readonly Line[]): CarriedSession =>
+  carriedFrom(eventsIn(GO, ...lines));
+
+test('work that may have cost something and has not said what makes the sum a lower bound', () => {
+  const stopped = { status: 'cancelled', text: '' } as const;
+  const explores: Line = 'LlmCompleted req-1 calls explore(c1)';
+  const starts: Line = 'ToolStarted batch-1 c1';
+  const unknown: Readonly<Record<string, readonly Line[]>> = {
+    'req-1': ['LlmFailed req-1 timeout "cut off"'],
+    'req-2': ['TextDelta req-2 "We"'],
+    'req-3': [
+      'ReasoningDelta req-3 "Hm"',
+      'LlmFailed req-4 timeout "cut off"',
+      g.reports('req-4', g.usage()),
+    ],
+    'req-5': ['RequestMeasured req-5'],
+    'compaction-1': ['CompactionFailed compaction-1 "no"'],
+    'batch-1/c1': [explores, starts, outcomeOf('c1', stopped)],
+  };
+  for (const [id, lines] of Object.entries(unknown)) {
+    const carried = usageAfter(...lines);
+    assert.deepEqual(carried.unaccounted, [id]);
+    const { state } = step(begun({}), upgradedTo(carried));
+    assert.equal(toldUsage(state).atLeast, true, id);
+    // no report can come from a process that has ended
+    for (const resumed of ['Resumed 2', upgradedTo(carried)] as const) {
+      const { usage, unaccounted } = usageAfter(...lines, resumed);
+      assert.deepEqual([usage.atLeast, unaccounted], [true, undefined], id);
+    }
+  }
+  const known: readonly (readonly Line[])[] = [
+    ['LlmFailed req-1 auth "no key"'],
+    ['TextDelta req-1 "We"', 'LlmCompleted req-1 says "We."', 'TextDelta req-1 "late"'],
+    ['RequestMeasured hook-1', 'HookCompleted hook-1'],
+    [explores, starts, outcomeOf('c1', ok)],
+    ['LlmCompleted req-1 calls bash(c1)', starts, outcomeOf('c1', stopped)],
+    [explores, outcomeOf('c1', { ...stopped, ran: 'no' })],
+  ];
+  for (const lines of known) {
+    const { usage, unaccounted } = usageAfter(...lines);
+    assert.deepEqual([usage.atLeast, unaccounted], [undefined, undefined], String(lines[0]));
+  }
+});
+
+test('a call that runs and spends is counted by the later machine', () => {
+  const carried = usageAfter('LlmCompleted req-1 calls explore(c1)', 'ToolStarted batch-1 c1');
+  assert.deepEqual([carried.usage.atLeast, carried.unaccounted], [undefined, undefined]);
+  const { state } = step(begun({}), upgradedTo(carried));
+  assert.equal(toldUsage(state).atLeast, undefined);
+  const spent = outcomeOf('c1', { ...ok, usage: g.usage(2) });
+  assert.equal(step(state, spent).state.session.usage.costUsd, carried.usage.costUsd + 2);
+  // an upgrade after the upgrade carries it, too
+  const again = carriedFrom([upgradedTo(carried), ...eventsIn('Resumed 2')]);
+  assert.deepEqual(again, carried);
+});
+
+test('money that was set aside counts as spent only if the usage never came', () => {
+  const aside = (id: string) => ({ id, usd: 4, outputUsd: 1, outputTokens: 9, sent: null });
+  const session = { ...begun({}).session, reserved: ['req-1', 'req-2'].map(aside) };
+  const carried = usageAfter('LlmCompleted req-1 says "A." cost=1', 'TextDelta req-2 "We"');
+  const { state } = step({ ...begun({}), session } as State, upgradedTo(carried));
+  assert.deepEqual([state.session.usage.costUsd, state.session.reserved], [5, []]);
+});
+
 test('ids go on above those of the entries and of the inputs; the time is that of the last', () => {
   const carrier = carrierOf();
   for (const event of eventsIn('@4 UserInput "a"', 'UserInput "b"', '@7 UserInput "c"'))
@@ -540,13 +612,6 @@ const CARRIED: readonly CarriedSession[] = [
   { ...DONE, work: { ...back, conversation } },
   { ...DONE, work: back },
 ];
-
-const upgradedTo = (session: CarriedSession, at = session.at): On<'Resumed'> => ({
-  type: 'Resumed',
-  at,
-  epoch: 1,
-  upgrade: { from: 1, to: 2, session },
-});
 
 test('a session that an upgrade carries is carried on by the next one', () => {
   for (const session of CARRIED) {
@@ -805,10 +870,9 @@ test('a session ran until its last event, or until the settings of the next open
 /**
  * Traces in which a turn ends with a reply, and its conversation is another one after these events:
  * a limit ends a turn without an event of its own, a text typed meanwhile stands before a reply, a
- * late reply is stored, a result was shortened, a request that a crash cut off may have cost more.
+ * late reply is stored, a result was shortened.
  */
 const DIFFERENT: readonly string[] = [
-  'a-crash-and-its-recovery 31',
   'a-turn-ends-at-the-limit 7',
   'another-model-takes-over 15',
   'facts-that-come-too-late-during-a-call 26',

@@ -23,10 +23,11 @@ import {
 import { atEnd, type TestScope } from '../../../../test/temporary-folder.js';
 import { until } from '../../../../test/until.js';
 import type { McpServer } from '../../src/extensions/mcp/server-config.js';
-import type { SessionServers } from '../../src/extensions/mcp/session-servers.js';
+import { openServers, type SessionServers } from '../../src/extensions/mcp/session-servers.js';
 import { readTools } from '../../src/extensions/mcp/tool.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { JournalStore } from '../../src/ports/journal.js';
+import { createRedactor } from '../../src/secrets/redactor.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
 
 // Tools of servers that nobody has seen so far: in the first session, by real servers and a clock
@@ -417,6 +418,45 @@ test('a list that changes during the wait: the newest is declared, and a change 
   await until('the words', () => next.warnings.some((line) => line.includes('the next session')));
   await next.session.prompt('hi');
   assert.deepEqual(declaredIn(later), [['mcp__odd__other']], 'as the words say');
+});
+
+test('no request waits for a server that answered with a list that can not be taken in', async (t) => {
+  const warnings: string[] = [];
+  const place = placeIn(t);
+  const servers = await openServers({
+    servers: [listing(t, "answer([tool('x'.repeat(241))]);"), muteServer(t, 'mute')],
+    environment: { PATH: process.env.PATH },
+    whyNot: async () => null,
+    ...place,
+    joining: 'wait',
+    redactor: createRedactor([]),
+    warn(text) {
+      warnings.push(text);
+      if (text.includes('241 characters')) throw new Error('the output is closed');
+    },
+  });
+  atEnd(t, () => servers.close());
+  const clock = fakeClock();
+  const { signal } = new AbortController();
+  const request = { isFirst: true, declared: new Set<string>(), clock, signal };
+  const joined = servers.lateTools?.before(request);
+  await until('the answer', () => warnings.some((line) => line.includes("can't be read")));
+  await until('a wait for the other alone', () => servers.waitsFor().join() === 'mute');
+  clock.advance(5_000);
+  assert.deepEqual(await joined, []);
+  assert.match(warnings.at(-1) ?? '', /^the MCP server mute did not answer/);
+});
+
+test('of two requests that wait at once, one tells that a server did not answer', async (t) => {
+  const servers = [muteServer(t, 'mute')];
+  const { session, warnings } = await openSession(t, placeIn(t), servers, { joining: 'wait' });
+  const clock = fakeClock();
+  const { signal } = new AbortController();
+  const request = { isFirst: true, declared: new Set<string>(), clock, signal };
+  const joined = [session.lateTools?.before(request), session.lateTools?.before(request)];
+  clock.advance(5_000);
+  assert.deepEqual(await Promise.all(joined), [[], []]);
+  assert.equal(warnings.filter((line) => line.includes('did not answer')).length, 1);
 });
 
 test('a huge list with odd names, and thousands of changes: a hundred tools with safe names, and few lines', async (t) => {

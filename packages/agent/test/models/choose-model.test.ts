@@ -10,7 +10,9 @@ import { startGoogleServer } from '../../../../test/servers/google.js';
 import { startOpenAiServer } from '../../../../test/servers/openai.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { UNKNOWN } from '../../src/models/catalogue.js';
 import { chooseModel } from '../../src/models/choose-model.js';
+import { findProvider } from '../../src/models/provider-table.js';
 import type { ProcessEnvironment } from '../../src/platform/environment.js';
 import type { ModelRequest } from '../../src/ports/model.js';
 
@@ -257,6 +259,17 @@ test('choosing a model loads no provider package and no schemas', async () => {
     files.filter((file) => file.includes('node_modules')),
     [],
   );
+});
+
+test('an own provider with the name of one in the table changes nothing of that', async () => {
+  const provider = findProvider('anthropic') ?? assert.fail('it is in the table');
+  const chosen = await chooseModel('anthropic/claude-sonnet-5-5', key, {
+    ownProviders: [
+      { ...provider, headers: {}, keyFrom: 'KEY', models: { 'claude-sonnet-5-5': UNKNOWN } },
+    ],
+  });
+  assert.ok(chosen.kind === 'ok');
+  assert.notDeepEqual(chosen.model.facts, UNKNOWN);
 });
 
 test('an hour of cache by itself is for the own address of the provider', async () => {

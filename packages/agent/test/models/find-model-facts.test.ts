@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { type TestContext, test } from 'node:test';
-import { chooseModel, findFacts } from '../../src/models/choose-model.js';
+import { chooseModel } from '../../src/models/choose-model.js';
+import { askModelList, askOllama } from '../../src/models/model-facts.js';
 import { createFetch } from '../../src/platform/http.js';
 import type { ModelFacts } from '../../src/ports/model.js';
 
@@ -91,7 +92,7 @@ for (const { title, shown, running, facts } of ollama) {
       '/api/show': shown,
       '/api/ps': { models: running ?? [] },
     });
-    const asked = await findFacts.ollama({
+    const asked = await askOllama({
       modelId: 'ollama/qwen3',
       name: 'qwen3',
       url: server.url,
@@ -241,7 +242,7 @@ for (const { title, model, beside, facts } of listed) {
       },
     });
     const question = { modelId: 'openai-compatible/org/m', name: 'org/m', url: `${server.url}/v1` };
-    const asked = await findFacts.modelList({ ...question, fetch, apiKey: 'key' });
+    const asked = await askModelList({ ...question, fetch, apiKey: 'key' });
     assert.ok(asked.kind === 'ok');
     for (const [name, value] of Object.entries(facts)) {
       assert.deepEqual(asked.facts[name as keyof ModelFacts], value, name); // a name of the facts

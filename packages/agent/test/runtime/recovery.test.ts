@@ -18,9 +18,11 @@ import {
   watchSession,
 } from '../../../../test/kit/runtime/stage.js';
 import type { Message } from '../../src/machine/message.js';
+import type { Settings } from '../../src/machine/settings.js';
 import type { CallTraits } from '../../src/policy/judged-call.js';
 import type { ModelRequest } from '../../src/ports/model.js';
-import type { FileHashes } from '../../src/ports/tool.js';
+import type { FileHashes, Tool } from '../../src/ports/tool.js';
+import { hooksOf, reopenWith } from './hooks.js';
 
 /** Every call is answered once, in the next message, in call order, before any text; roles alternate. */
 const assertValid = (messages: readonly Message[], what: string): void => {
@@ -87,10 +89,15 @@ test('after a crash at any point the session goes on: every request is valid, an
 });
 
 /** A journal that ends while a call of these traits runs; `hashes` are what it recorded. */
-const cutWhileRunning = async (own: Partial<CallTraits>, hashes?: FileHashes) => {
+const cutWhileRunning = async (
+  own: Partial<CallTraits>,
+  hashes?: FileHashes,
+  settings: Partial<Settings> = {},
+) => {
   const hash = hashes === undefined ? undefined : async () => hashes;
   const hanging = tool('act', () => new Promise(() => undefined), traits(own), hash);
-  const on = await play({ tools: [hanging], model: testModel(callTools(rawCall('1', 'act'))) });
+  const model = testModel(callTools(rawCall('1', 'act')));
+  const on = await play({ tools: [hanging], model, settings });
   await on.say('go');
   await settle();
   const { seq } = await on.runtime.state(on.id);
@@ -169,14 +176,36 @@ for (const row of rows) {
   });
 }
 
-test('a call whose tool is gone after a crash has failed, and the turn goes on', async () => {
-  const { on, seq } = await cutWhileRunning({ effect: 'pure' });
-  const again = await reopen(on, seq, []);
+test('a call whose tool is gone after a crash has failed without an effect, and the turn goes on', async () => {
+  const own = { effect: 'pure', mutating: true } as const;
+  const { on, seq } = await cutWhileRunning(own, undefined, { hooks: 'mutating' });
+  const hooks = hooksOf();
+  const again = await reopenWith(on, seq, { hooks });
   await again.rest();
   assert.match(
     resultsOf(again.model.requests[0]?.messages ?? [])['1'] ?? '',
     /there is no tool act any more/,
   );
+  assert.deepEqual(hooks.log, ['before 1', 'after 1'], 'it did not run, so no phase follows');
+});
+
+test('a call that is cancelled while recovery looks at its file waits for no hooks', async () => {
+  const own = { effect: 'probeable', mutating: true } as const;
+  const hashes = { before: 'abc', after: 'xyz' };
+  const { on, seq } = await cutWhileRunning(own, hashes, { hooks: 'mutating' });
+  let looked: (now: FileHashes) => void = () => undefined;
+  const before = () =>
+    new Promise<FileHashes>((resolve) => {
+      looked = resolve;
+    });
+  const again = await reopenWith(on, seq, {
+    tools: [tool('act', () => assert.fail('it was cancelled'), traits(own), before)],
+    hooks: hooksOf({}, () => new Promise(() => undefined)),
+  });
+  await again.runtime.send(again.id, { type: 'CancelTurn' });
+  looked({ before: 'abc' });
+  await settle();
+  assert.equal((await again.state()).name, 'WaitingForUserInput');
 });
 
 test('a call that had not started when the session ended starts now, once', async () => {
@@ -249,6 +278,25 @@ test('a command that is found still running is waited for and not run again', as
   const again = await reopen(on, seq, [acting]);
   await again.rest();
   assert.deepEqual([runs, resultsOf(again.model.requests[0]?.messages ?? [])['1']], [0, 'found']);
+});
+
+test('a command that is recovered after its deadline is asked to end at once', async () => {
+  const { on, seq } = await cutWhileRunning({ effect: 'opaque' });
+  const acting: Tool = {
+    ...tool('act', () => ok('ran'), traits({ effect: 'opaque' })),
+    findInterrupted: async (_, { signal }) => ({
+      kind: 'found',
+      leftMs: -5,
+      finish: () =>
+        new Promise((resolve) => {
+          signal.addEventListener('abort', () => resolve({ status: 'timedOut', text: 'so far' }));
+        }),
+    }),
+  };
+  const again = await reopen(on, seq, [acting]);
+  again.clock.advance(1);
+  await settle();
+  assert.match(resultsOf(again.model.requests[0]?.messages ?? [])['1'] ?? '', /so far/);
 });
 
 test('a fork in the middle of a turn is a session of its own: both go on', async () => {

@@ -86,6 +86,34 @@ test('a call whose start is on its way when the session ends never runs, and tha
   assert.match(await talkOf(on), /"text":"not run: session closed"/);
 });
 
+test('the end of a session does not name a start that was refused in an earlier batch', async () => {
+  const looked: ((hashes: FileHashes) => void)[] = [];
+  const before = (): Promise<FileHashes> => new Promise((resolve) => looked.push(resolve));
+  const edit = editing(
+    ({ signal }) =>
+      new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+    before,
+  );
+  const model = testModel(callTools(rawCall('1', 'edit')), callTools(rawCall('2', 'edit')));
+  const on = await play({ tools: [edit], model });
+  await on.say('go');
+  await settle();
+  for (let times = 0; times < 2; times++) await on.runtime.send(on.id, { type: 'CancelTurn' });
+  looked[0]?.({ before: 'abc' });
+  await settle();
+  await on.say('again');
+  await settle();
+  looked[1]?.({ before: 'abc' });
+  await settle();
+  await on.runtime.close(on.id);
+  const end = (await collect(on.journals.read(on.id))).at(-1)?.event;
+  assert.ok(end?.type === 'ShutdownRequested');
+  assert.deepEqual(
+    end.outcomes?.map(({ callId }) => callId),
+    ['2'],
+  );
+});
+
 test('calls that start on a full disk do not run, and that is said', async () => {
   let isFull = false;
   let runs = 0;

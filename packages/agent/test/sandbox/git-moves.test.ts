@@ -18,7 +18,7 @@ import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import type { ApprovalQuestion, OnApproval } from '../../src/session/approvals.js';
 import { createAgent } from '../../src/session/create-agent.js';
-import { createMovedFiles } from '../../src/workspace/moved-files.js';
+import { createProtectedGitFiles } from '../../src/workspace/protected-git-files.js';
 
 const PROTECTED = ['AGENTS.md', '.npmrc', '.github/workflows/ci.yml', '.vscode/settings.json'];
 
@@ -239,17 +239,20 @@ test('protected files that git left behind are not forgotten while git fails, an
   writeFileSync(path.join(folder, odd), 'one\n');
   shell(folder, 'git add -A && git commit -qm one');
   const environment = { ...process.env, PATH: `${programs}:${process.env.PATH}` };
-  const moved = createMovedFiles(environment);
-  const finish = await moved.begin(folder, []);
-  assert.ok(typeof finish === 'function');
+  const files = createProtectedGitFiles(environment);
+  const findUnwritten = await files.beforeCommand(folder, []);
+  assert.ok(typeof findUnwritten === 'function');
   // git moves on and leaves the old file
   writeFileSync(path.join(folder, odd), 'two\n');
   shell(folder, 'git commit -qam two');
   writeFileSync(path.join(folder, odd), 'one\n');
-  assert.match((await finish()) ?? '', /git checkout -- '.github\/workflows\/a; id b.yml'\]$/);
+  assert.match(
+    (await findUnwritten()) ?? '',
+    /git checkout -- '.github\/workflows\/a; id b.yml'\]$/,
+  );
   writeFileSync(path.join(place, 'fails'), '');
-  assert.match(String(await moved.begin(folder, [])), /^Not run: git can’t be asked now/);
-  assert.equal((await moved.find(folder, [])).length, 1);
+  assert.match(String(await files.beforeCommand(folder, [])), /^Not run: git can’t be asked now/);
+  assert.equal((await files.find(folder, [])).length, 1);
 });
 
 test('what the user did to a protected file is not taken for a move', async (context) => {

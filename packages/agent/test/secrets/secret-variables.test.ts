@@ -59,6 +59,9 @@ const SECRET: Readonly<Record<string, string>> = {
   MONGO_URI: 'mongodb+srv://me:hunter2@db.example',
   PIP_INDEX_URL: 'https://me:hunter2@pypi.example/simple',
   UV_INDEX_URL: 'https://0123456789abcdef0123@pypi.example/simple',
+  SONAR_URL: 'https://0123456789abcdef0123:@sonar.example',
+  CLONE_URL: 'https://0123456789abcdef0123:x-oauth-basic@github.com/a/b',
+  REPO_URL: 'https://ghp_0123456789abcdefghij0123456789abcdef:any@github.com/a/b',
   WEBHOOK: 'https://hooks.example/in?room=2&access-token=b%2Fc#top',
   GOPROXY: 'https://proxy.example,https://me:hunter2@other.example',
   HARMLESS_LOOKING: 'ghp_0123456789abcdefghij0123456789abcdef',
@@ -96,6 +99,7 @@ const HARMLESS: Readonly<Record<string, string>> = {
   HTTPS_PROXY: 'http://me:hunter2@proxy.example:3128',
   ALL_PROXY: 'me:hunter2@proxy.example:3128',
   REMOTE: 'https://me@git.example/project',
+  OTHER_REMOTE: 'https://me:@git.example/project',
   KEYBOARD_LAYOUT: 'de',
   COLORTERM: 'truecolor',
   DISPLAY: ':0',
@@ -127,7 +131,9 @@ test('the secret of a variable is its value, the password of an address, and not
   assert.deepEqual(of('PIP_INDEX_URL'), ['two%20words', 'two words']);
   for (const name of ['HTTPS_PROXY', 'ALL_PROXY', 'GOPROXY'])
     assert.deepEqual(of(name), ['hunter2'], name);
-  assert.deepEqual(of('UV_INDEX_URL'), ['0123456789abcdef0123']);
+  for (const name of ['UV_INDEX_URL', 'SONAR_URL', 'CLONE_URL'])
+    assert.ok(of(name).includes('0123456789abcdef0123'), name);
+  assert.ok(of('REPO_URL').includes('ghp_0123456789abcdefghij0123456789abcdef'));
   assert.deepEqual(of('WEBHOOK'), ['b%2Fc', 'b/c']);
   assert.deepEqual(of('SSH_AUTH_SOCK'), []);
   assert.deepEqual(of('GOOGLE_APPLICATION_CREDENTIALS'), []);

@@ -25,6 +25,8 @@ const NEW_FILES: readonly (readonly [name: string, content: string, finding: Reg
   ['a.yaml', 'a: 1\n b: 2\n', /, in line 2$/],
   ['a.yml', 'a: 1\na: 2\n', /^duplicated mapping key, in line 2$/],
   ['a.yaml', 'a: !Ref B\nc: !Join [",", [a]]\n---\nd: 1\n', null],
+  ['a.yml', 'a: !!python/name:b.c\nd: !!python/object:e {f: 1}\ng: !!set {h}\n', null],
+  ['a.yml', 'a: !!int b\n', /, in line 1$/],
   ['values.yaml', 'a: {{ .Values.a }}\n{{- if .b }}\n', null],
   ['a.toml', 'a = 1\nb = \n', /, in line 2$/],
   ['a.toml', 'a = 1\n', null],

@@ -79,7 +79,7 @@ export const makePlace = async (
   test: TestContext,
   given: Environment = process.env,
   level: CommandLevel = 'off',
-  more: Pick<BuiltinOptions, 'movedFiles'> = {},
+  more: Pick<BuiltinOptions, 'protectedGitFiles'> = {},
 ): Promise<Place> => {
   const workspace = temporaryFolder(test, 'tools');
   const environment = level === 'off' ? given : { ...given, ...stateOf(test, given) };

@@ -62,8 +62,8 @@ test('jobs: files that git could not write are looked for when the job has ended
     looks.push(place.jobs.get('job-1')?.status());
     return null;
   };
-  const movedFiles = { find: async () => [], begin: async () => look };
-  const place = await makePlace(t, process.env, 'workspace', { movedFiles });
+  const protectedGitFiles = { find: async () => [], beforeCommand: async () => look };
+  const place = await makePlace(t, process.env, 'workspace', { protectedGitFiles });
   const command = 'until [ -e go ]; do sleep 0.02; done; git add .';
   const started = await place.run('bash', { command, background: true });
   assert.match(started.text, /^Started job-1/);

@@ -147,13 +147,13 @@ export const explainPolicy = async (
   const [
     { explainCommand },
     { answerOfGit, discardedByGit, lossesBeside, lossesByGit },
-    { createMovedFiles },
+    { createProtectedGitFiles },
     { createLateCheckpoints },
     { readUserPlaces },
   ] = await Promise.all([
     import('@pawl/agent/policy/shell/explain-command'),
     import('@pawl/agent/workspace/uncommitted-files'),
-    import('@pawl/agent/workspace/moved-files'),
+    import('@pawl/agent/workspace/protected-git-files'),
     import('@pawl/agent/session/equipment'),
     import('@pawl/agent/secrets/user-places'),
   ]);
@@ -165,7 +165,7 @@ export const explainPolicy = async (
     findLosses: lossesBeside(checkpoints, lossesByGit(environment)),
     findDiscarded: discardedByGit(environment, () => undefined),
     askGit: answerOfGit(environment),
-    movedFiles: createMovedFiles(environment),
+    protectedGitFiles: createProtectedGitFiles(environment),
     userShell: environment.SHELL ?? null,
     userPlaces: readUserPlaces(environment),
     ...(needs === undefined ? {} : { needs }),

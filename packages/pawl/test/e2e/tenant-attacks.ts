@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -13,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DEFAULT_MODEL } from '@pawl/agent/models/provider-table';
-import { mayWrite } from '@pawl/agent/platform/files';
+import { mayAccess } from '@pawl/agent/platform/files';
 import type { Answered, NodeClient } from '../../../../test/kit/serve/node-client.js';
 import { atEnd, type TestScope } from '../../../../test/temporary-folder.js';
 import { makeServed, type Place } from './pawl.js';
@@ -187,7 +188,7 @@ export const makeTenants = async (
   const reply = (body: unknown) => (isLooking(JSON.stringify(body)) ? looks() : answer);
   const place = await makeServed(t, reply, more);
   // commands see /opt and not the folder of the test: what is hidden there is hidden for a tenant
-  const isSeen = await mayWrite('/opt');
+  const isSeen = mayAccess('/opt', constants.W_OK);
   const above = realpathSync(mkdtempSync(isSeen ? '/opt/pawl-tenants-' : join(place.folder, 't-')));
   chmodSync(above, 0o755); // as for everybody
   atEnd(t, () => rmSync(above, { recursive: true, force: true }));

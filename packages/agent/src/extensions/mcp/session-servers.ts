@@ -118,21 +118,21 @@ export const openServers = async ({
     .map((server) => createServer(server, options, phase, asker));
   const connectNow = async (served: SessionServer): Promise<void> => {
     const listed = await attempt(() => served.connection.listTools());
-    served.hasFailed = listed.kind === 'fault';
     if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
     await served.learning;
+    served.hasFailed = listed.kind === 'fault' || served.known === null;
     served.opening = null;
   };
   /** Connects a server, or finds that it is connected. Shares an attempt that runs. */
-  const open = (served: SessionServer): Promise<void> => {
+  const shareAttempt = (served: SessionServer): Promise<void> => {
     served.opening ??= connectNow(served);
     return served.opening;
   };
-  /** The first attempt to connect a server; later ones are made by `reconnect` and by calls. */
+  /** The first attempt to connect a server. Another call only waits for an attempt that runs. */
   const begin = async (served: SessionServer): Promise<void> => {
     const hasBegun = served.hasBegun;
     served.hasBegun = true;
-    await (hasBegun ? served.opening : open(served));
+    await (hasBegun ? served.opening : shareAttempt(served));
   };
   await Promise.all(
     all.filter(({ connection, known }) => known === null && connection.server.required).map(begin),
@@ -146,15 +146,15 @@ export const openServers = async ({
   return {
     tools,
     lateTools: options.joining === undefined ? null : joiningServers,
-    waitsFor: () => joiningServers.waited.map(({ connection }) => connection.server.name),
+    waitsFor: () => joiningServers.unanswered.map(({ connection }) => connection.server.name),
     answerWith: asker.use,
     connect() {
-      // `off`: no attempt was made so far.
+      // `off`: no attempt was made so far, not even by `reconnect`
       for (const served of all) if (served.connection.status().kind === 'off') void begin(served);
     },
     async reconnect() {
       const gone = all.filter(({ connection }) => connection.status().kind !== 'connected');
-      await Promise.all(gone.map(open));
+      await Promise.all(gone.map(shareAttempt));
     },
     offers: createSessionOffers(all, options.redactor, options.answerMs),
     async close() {
@@ -228,7 +228,7 @@ type SessionServer = OfferingServer & {
   opening: Promise<void> | null;
   /** Resolves when the last list of its tools is stored. */
   learning: Promise<void>;
-  /** The last attempt of `begin` or `reconnect` has failed. */
+  /** The last attempt of `begin` or `reconnect` has failed, or its list could not be taken in. */
   hasFailed: boolean;
 };
 
@@ -241,7 +241,10 @@ const QUESTION_MAX = 300;
  */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
-/** Takes the lists of tools that a server sends, stores them, and tells of changes. */
+/**
+ * Takes the lists of tools that a server sends, stores them, and tells of changes. `served`: a
+ * function, since the server is made after its listeners.
+ */
 const createToolsListener = (
   served: () => SessionServer,
   { stateFolder, warn, joining }: Pick<ServersOptions, 'stateFolder' | 'warn' | 'joining'>,
@@ -249,10 +252,10 @@ const createToolsListener = (
   tellLeftOut: (lines: readonly string[]) => void,
 ): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
-  /** A server can change its tools all the time. One report of each kind is enough. */
-  const report = (kind: string, text: string): void => {
-    if (!reported.has(kind)) warn(text);
-    reported.add(kind);
+  /** A server can change its tools all the time. One report of each key is enough. */
+  const report = (key: string, text: string): void => {
+    if (!reported.has(key)) warn(text);
+    reported.add(key);
   };
   let storing: Promise<unknown> = Promise.resolve(); // one after the other: the last list stays
   /** Returns whether the tools are stored. */
@@ -393,7 +396,7 @@ class JoiningServers implements LateTools {
   readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
   /** Connects a server, once. */
   readonly #begin: (served: SessionServer) => Promise<void>;
-  /** Declares the tools of servers (`DeclaredTools.declare`). `declared`: the names so far. */
+  /** `DeclaredTools.declare`. */
   readonly #declare: DeclaredTools['declare'];
   /** Until when the first request waits; null before it. */
   #endsAt: number | null = null;
@@ -415,7 +418,7 @@ class JoiningServers implements LateTools {
   }
 
   /** The servers of `#waited` that have not answered. */
-  get waited(): readonly SessionServer[] {
+  get unanswered(): readonly SessionServer[] {
     return this.#waited.filter((served) => this.#isExpected(served));
   }
 
@@ -462,16 +465,17 @@ class JoiningServers implements LateTools {
     const cancelHint = clock.after(UNTOLD_MS, () => {
       if (hasWaitedBefore || joining === 'waitQuietly') return;
       warn(
-        `waiting at most ${WAIT_WORDS} for ${serverNames(this.waited)}, whose tools are not known yet`,
+        `waiting at most ${WAIT_WORDS} for ${serverNames(this.unanswered)}, ` +
+          'whose tools are not known yet',
       );
     });
     await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
     cancelHint();
-    const missing = this.waited;
-    // Another request may wait meanwhile, with a list of its own.
-    if (this.#waited === waited) this.#waited = [];
+    if (this.#waited !== waited) return; // another request waits by now, and will tell
+    const missing = this.unanswered;
+    this.#waited = [];
     if (signal.aborted || missing.length === 0) return;
-    this.#endsAt = now; // when the wait began, so a repeated request does not wait again
+    this.#endsAt = 0; // a repeated request does not wait again, even if the clock is set back
     warn(
       `${serverNames(missing)} did not answer within ${WAIT_WORDS}: the model works without the tools, ` +
         'and gets them with a later request',
@@ -505,7 +509,7 @@ class DeclaredTools {
    * session did not declare before. `declared`: the names that it declares.
    */
   declare(servers: readonly SessionServer[], declared: ReadonlySet<string>): readonly Tool[] {
-    // a fork may declare less than was ever declared
+    // a session that lost a request, or was forked, may declare less than was ever declared
     const before = this.#everDeclared.filter(({ declaredName }) => declared.has(declaredName));
     const toolsByServer = servers.map(({ connection, known }) => ({
       server: connection.server.name,

@@ -3,8 +3,8 @@
  * things.
  *
  * From top to bottom: the tool (`createMcpTool`); its result as text and pictures for the model;
- * and the tools of each server as they were last seen (`readTools`, `storeTools`), so that a
- * session can declare them to the model before the server is connected.
+ * and the cache of each server in the state folder: its tools, prompts and resources as they were
+ * last seen, so that a session can declare them before the server is connected.
  */
 
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ const interruptedCall = (server: string, sent: SentState | undefined): Interrupt
   return { kind: 'unknown', text: `${how}; look whether it took effect before you repeat it` };
 };
 
-type ToolPlace = { readonly stateFolder: string; readonly warn: (text: string) => void };
+type DeclarationStore = { readonly stateFolder: string; readonly warn: (text: string) => void };
 
 /**
  * Remembers a tool's declaration (its name, description and schema) in the state folder when the
@@ -77,7 +77,7 @@ type ToolPlace = { readonly stateFolder: string; readonly warn: (text: string) =
 const createDeclarationMemory = (
   declared: DeclaredTool,
   { server }: Connection,
-  { stateFolder, warn }: ToolPlace,
+  { stateFolder, warn }: DeclarationStore,
 ): { compare(): DeclarationState; store(): Promise<void> } => {
   let state: DeclarationState | null = null;
   return {
@@ -87,7 +87,7 @@ const createDeclarationMemory = (
     },
     async store() {
       if (state === null || state === 'same') return;
-      state = 'same';
+      state = 'same'; // stored once: the warning tells of a fault
       const stored = await attempt(() => storeDeclaration(stateFolder, server, declared));
       if (stored.kind === 'fault')
         warn(
@@ -102,7 +102,7 @@ const createDeclarationMemory = (
 export const createMcpTool = (
   declared: DeclaredTool,
   connection: Connection,
-  place: ToolPlace,
+  declarations: DeclarationStore,
 ): Tool => {
   const { server, name, declaredName, description, inputSchema, isReadOnly = false } = declared;
   const mcp: McpToolName = {
@@ -110,7 +110,7 @@ export const createMcpTool = (
     tool: name,
     ...(connection.server.project === undefined ? {} : { from: 'project' }),
   };
-  const declaration = createDeclarationMemory(declared, connection, place);
+  const declaration = createDeclarationMemory(declared, connection, declarations);
   const run = async (
     input: JsonObject,
     {
@@ -140,6 +140,7 @@ export const createMcpTool = (
         },
       }),
     );
+    // rejects if a picture can't be stored: the call has failed then
     if (called.kind === 'done') return toOutcome(called.value, blobs);
     if (either.aborted) return stoppedOutcome(signal, server, isSent);
     return { status: 'failed', text: called.fault.message };
@@ -168,7 +169,7 @@ export const createMcpTool = (
     }),
     findInterrupted: async (_, context) => {
       const sent = await context.findSent?.();
-      // A call that changes nothing is made again, even if it had begun.
+      // If the server says that calls change nothing, one that had begun is made again, too.
       return isReadOnly || sent === 'notSent'
         ? { kind: 'neverBegan' }
         : interruptedCall(server, sent);
@@ -187,7 +188,7 @@ const decodeBase64 = (base64: string): Buffer => Buffer.from(base64, 'base64');
  */
 const PICTURE_START =
   /(?:data:image\\?\/[\w.+-]{1,40};base64,)?(iVBORw0KGgo|\\?\/9j\\?\/|R0lGOD|UklGR)/g;
-/** A part of base64: letters, or a break after a whole line, as it stands in a text or in JSON. */
+/** A part of base64: letters, `\/`, or after 60 letters a line break (in JSON: `\n`, `\r\n`). */
 const BASE64_PART = /[\w+/-]{1,4096}|\\\/|(?<=[\w+/-]{60})(?:\\r)?(?:\\n)|(?<=[\w+/-]{60})\r?\n/y;
 /** Shorter ones stay as they are. */
 const PICTURE_TEXT_MIN = 100;
@@ -315,18 +316,18 @@ const toOutcome = async (
   return { status: 'ok', text: text || '[no output]', ...(images.length === 0 ? {} : { images }) };
 };
 
-// ---- The tools of each server as they were last seen ----
+// ---- The cache of each server ----
 
 /*
- * They are in `mcp/tools/NAME-HASH.json` of the state folder, prompts and resources in
- * `mcp/offers`.
+ * The tools are in `mcp/tools/NAME-HASH.json` of the state folder, prompts and resources in
+ * `mcp/offers`. A missing or faulty entry means that they are not known.
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another
  *    entry. Values of variables are no part of it. A server of a project has a separate entry in
  *    each project.
- * 2. `mcp/declarations/NAME-HASH/TOOL` is a hash of how a tool was declared when it last ran, one
- *    file a tool, so that sessions which run at the same time don't overwrite each other's.
- * 3. A missing or faulty entry means that the tools are not known.
+ * 2. `mcp/declarations/NAME-HASH/HASH-OF-TOOL-NAME` is a hash of how a tool was declared when it
+ *    last ran, one file a tool, so that sessions which run at the same time don't overwrite each
+ *    other's.
  */
 
 const BYTES_MAX = 8 * 1024 * 1024;
@@ -399,16 +400,14 @@ export const storeOffers = (
   stateFolder: string,
   server: McpServer,
   offers: ServerOffers,
-): Promise<void> =>
-  writePrivate(cachePath(stateFolder, server, 'offers'), JSON.stringify({ version: 1, ...offers }));
+): Promise<void> => writePrivate(cachePath(stateFolder, server, 'offers'), JSON.stringify(offers));
 
 /** Stores the tools. Readers see the old entry or the new one. */
 export const storeTools = (
   stateFolder: string,
   server: McpServer,
   tools: readonly OfferedTool[],
-): Promise<void> =>
-  writePrivate(cachePath(stateFolder, server), JSON.stringify({ version: 1, tools }));
+): Promise<void> => writePrivate(cachePath(stateFolder, server), JSON.stringify({ tools }));
 
 /**
  * How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable

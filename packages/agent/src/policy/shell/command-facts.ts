@@ -38,12 +38,13 @@ export type CommandLookups = {
   /** Finds changes that `git restore` of paths would discard. */
   readonly findDiscarded?: FindDiscarded;
   readonly askGit?: AskGit;
-  /** Finds protected files that git would write. */
-  readonly movedFiles?: {
+  /** Finds protected files that git would write (tools/bash.ts, `ProtectedGitFiles`). */
+  readonly protectedGitFiles?: {
     find(workspace: string, moves: readonly TreeMove[] | 'unknown'): Promise<readonly string[]>;
   };
 };
 
+/** `paths`: the workspace, then the protected files that git would write. */
 export type CommandFacts = Pick<CallFacts, 'paths' | 'unrecoverable' | 'discarded' | 'expects'> &
   Required<Pick<CallFacts, 'shell'>>;
 
@@ -54,12 +55,13 @@ export const commandFacts = async (
   workspace: string,
   lookups: CommandLookups,
 ): Promise<CommandFacts> => {
-  const { find, userShell = null, findLosses, findDiscarded, askGit, movedFiles } = lookups;
+  const { find, userShell = null, findLosses, findDiscarded, askGit, protectedGitFiles } = lookups;
   const facts = await shellFacts(command, find, userShell, workspace);
   const shell = askGit === undefined ? facts : await withGitReadings(facts, workspace, askGit);
-  // protected files that git writes are decided about as those that a tool writes
   const onlyReads = repositoryAccess(shell, needs) === 'read';
-  const moved = onlyReads ? [] : ((await movedFiles?.find(workspace, treeMoves(shell))) ?? []);
+  const protectedFiles = onlyReads
+    ? []
+    : ((await protectedGitFiles?.find(workspace, treeMoves(shell))) ?? []);
   const unrecoverable =
     findLosses === undefined ? null : await unrecoverableFiles(shell, workspace, findLosses);
   const discarded =
@@ -67,7 +69,7 @@ export const commandFacts = async (
   // what the command will probably need outside of the sandbox, which the model did not state
   const expects = needs === undefined ? expectedNeeds(shell, workspace) : null;
   return {
-    paths: [workspace, ...moved],
+    paths: [workspace, ...protectedFiles],
     shell,
     ...(unrecoverable === null ? {} : { unrecoverable }),
     ...(discarded === null ? {} : { discarded }),

@@ -20,7 +20,7 @@ import {
   type PathChange,
   UNOWNED,
 } from './manifest.js';
-import { type CheckpointStore, namesIn, sessionsIn } from './store.js';
+import { type CheckpointStore, listNames, sessionsIn } from './store.js';
 
 /** What one session did to a path: how it was before, and how it is; null: not known yet. */
 type Claim = {
@@ -97,7 +97,7 @@ const readClaims = async (
   const isOther = (sessionId: string, parent = sessionId): boolean =>
     sessionId !== asking.sessionId && parent !== family && sessionId !== family;
   // what runs first: what ends meanwhile is then in a checkpoint
-  for (const name of await namesIn(`${store.folder}/sessions`)) {
+  for (const name of await listNames(`${store.folder}/sessions`)) {
     const [, sessionId] = /^(.+)\.calls$/.exec(name) ?? [];
     const running = sessionId === undefined ? null : await readRunning(store, sessionId);
     // of what is `taken` the manifest tells

@@ -262,7 +262,7 @@ export type StoreSizes = {
   readonly sessions: readonly StoredSession[];
 };
 
-export const namesIn = async (folder: string): Promise<readonly string[]> => {
+export const listNames = async (folder: string): Promise<readonly string[]> => {
   try {
     return await readdir(folder);
   } catch (error) {
@@ -279,8 +279,8 @@ type StoredObject = {
 
 const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
   const objects: StoredObject[] = [];
-  for (const head of await namesIn(path.join(store, 'objects')))
-    for (const name of await namesIn(path.join(store, 'objects', head))) {
+  for (const head of await listNames(path.join(store, 'objects')))
+    for (const name of await listNames(path.join(store, 'objects', head))) {
       const file = path.join(store, 'objects', head, name);
       const status = await stat(file).catch(() => null); // removed meanwhile
       if (status === null) continue;
@@ -292,7 +292,7 @@ const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
 /** Also those that have no checkpoint yet, only contents for their first. */
 export const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
   const sessions = new Map<string, StoredSession>();
-  for (const name of await namesIn(path.join(store, 'sessions'))) {
+  for (const name of await listNames(path.join(store, 'sessions'))) {
     if (name.endsWith('.draft')) continue;
     const sessionId = name.replace(/\.(scan|calls)$/, '');
     const file = path.join(store, 'sessions', name);
@@ -319,7 +319,7 @@ export const checkpointSizes = async (stateFolder: string): Promise<StoreSizes> 
   const folder = checkpointsFolder(stateFolder);
   const stores: { folder: string; bytes: number }[] = [];
   const sessions: StoredSession[] = [];
-  for (const name of await namesIn(folder)) {
+  for (const name of await listNames(folder)) {
     const store = path.join(folder, name);
     stores.push({ folder: store, bytes: sumBytes(await objectsIn(store)) });
     sessions.push(...(await sessionsIn(store)));

@@ -1,8 +1,6 @@
 /**
- * Protected files that git would write, asked before a command starts (`find`); and protected files
- * that git could not write, since they were read-only for the command in which it moved the working
- * tree. While there are such files (`stale`), no command runs that could commit them: `begin` gives
- * the reason in place of the function that looks again after the command. A new session knows of
+ * Protected files that git would write, or could not write (`ProtectedGitFiles` in tools/bash.ts).
+ * The second are `stale`: they are as before git moved the working tree. A new session knows of
  * none.
  */
 
@@ -14,7 +12,7 @@ import { ProgramFailure } from '../platform/run-program.js';
 import { oneLine, plural } from '../platform/text.js';
 import { findProtection } from '../policy/paths.js';
 import type { TreeMove } from '../policy/programs/git-moves.js';
-import type { MovedFiles } from '../tools/bash.js';
+import type { ProtectedGitFiles } from '../tools/bash.js';
 import { findCommit, type Repository, useRepository } from './git.js';
 
 const isProtected = (name: string): boolean => findProtection(name) !== null;
@@ -62,21 +60,21 @@ const findUpstream = async ({ tryAsk, config }: Repository): Promise<string> => 
 const fillIn = (question: readonly string[], commit: string): readonly string[] =>
   question.map((word) => word.replace('{}', commit));
 
-const movedBy = async (
+const changedByMove = async (
   repository: Repository,
   { revisions, questions }: TreeMove,
 ): Promise<readonly string[]> => {
-  const moved: string[] = [];
+  const changed: string[] = [];
   const commits = await Promise.all(revisions.map((one) => resolve(repository, one)));
   for (const question of questions) {
     if (!question.some((word) => word.includes('{}'))) {
-      moved.push(...(await ask(repository, question)));
+      changed.push(...(await ask(repository, question)));
       continue;
     }
     for (const commit of commits)
-      if (commit !== null) moved.push(...(await ask(repository, fillIn(question, commit))));
+      if (commit !== null) changed.push(...(await ask(repository, fillIn(question, commit))));
   }
-  return moved;
+  return changed;
 };
 
 const DIFF = ['diff', '--no-renames', '--no-ext-diff', '--no-textconv'];
@@ -100,7 +98,7 @@ const hasEarlierContent = async (repository: Repository, name: string): Promise<
 const changedNames = (repository: Repository): Promise<readonly string[]> =>
   ask(repository, [...DIFF, '--name-only', '-z']);
 
-export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles => {
+export const createProtectedGitFiles = (environment: ProcessEnvironment): ProtectedGitFiles => {
   /** Files that git could not write when it moved on. */
   let stale: readonly string[] = [];
   /** Null: git fails, for example since it is late. */
@@ -124,19 +122,20 @@ export const createMovedFiles = (environment: ProcessEnvironment): MovedFiles =>
   return {
     async find(workspace, moves) {
       if (moves.length === 0) return stale;
-      const moved = await look(workspace, async (repository) =>
+      const changed = await look(workspace, async (repository) =>
         moves === 'unknown'
           ? ask(repository, ['ls-files', '-z'])
-          : (await Promise.all(moves.map((move) => movedBy(repository, move)))).flat(),
+          : (await Promise.all(moves.map((move) => changedByMove(repository, move)))).flat(),
       );
-      return [...new Set([...(moved ?? []), ...stale])];
+      return [...new Set([...(changed ?? []), ...stale])];
     },
-    async begin(workspace, writable) {
+    async beforeCommand(workspace, writable) {
       const changed = await look(workspace, changedNames);
       const changedBefore = changed ?? stale;
       stale = stale.filter((file) => changedBefore.includes(file)); // a job may have written them
-      const open = stale.filter((file) => !writable.includes(file));
-      if (open.length > 0) return `Not run: ${describeStale(open, workspace, changed !== null)}`;
+      const unwritable = stale.filter((file) => !writable.includes(file));
+      if (unwritable.length > 0)
+        return `Not run: ${describeStale(unwritable, workspace, changed !== null)}`;
       const mayBeLeft = (file: string): boolean =>
         stale.includes(file) || !(changedBefore.includes(file) || writable.includes(file));
       return async () => {
