@@ -17,8 +17,8 @@ const CEILINGS = {
   enterToRequest: { files: 43 },
   readRound: { files: 53 }, // of a file that is there
   editRound: { files: 74, functions: 955 },
-  bashRound: { files: 84, functions: 1107 },
-  headlessRun: { files: 119, functions: 1889 },
+  bashRound: { files: 84, functions: 1104 },
+  headlessRun: { files: 118, functions: 1884 },
 };
 
 /** A few functions run only sometimes, for example when a socket lingers: each ceiling has room for them. */
