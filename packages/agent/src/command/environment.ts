@@ -22,6 +22,7 @@ import {
 } from '../platform/environment.js';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/trusted-folders.js';
+import { listWords } from '../policy/paths.js';
 import { passwordsIn, secretVariables } from '../secrets/redactor.js';
 import { MARKER } from './end-processes.js';
 
@@ -195,18 +196,40 @@ const HARDENED_GIT = [
   ['status.submoduleSummary', 'false'],
 ] as const;
 
-/** The variables that give git these settings, counted on from those that the user has set so. */
-export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment => {
-  const before = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
-  const settings = HARDENED_GIT.flatMap(([key, value], index) => [
-    [`GIT_CONFIG_KEY_${before + index}`, key],
-    [`GIT_CONFIG_VALUE_${before + index}`, value],
-  ]);
-  return {
-    ...Object.fromEntries(settings),
-    GIT_CONFIG_COUNT: String(before + HARDENED_GIT.length),
-  };
-};
+/**
+ * Events of hooks. Since 2.54 a hook may also stand in git's configuration (`hook.NAME.command`),
+ * where `core.hooksPath` does not reach it. Source: githooks(5), git-hook(1) of git 2.54 to 2.56.
+ */
+const HOOK_EVENTS = listWords(`
+  applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg
+  commit-msg post-commit pre-rebase post-checkout post-merge pre-push pre-receive update
+  proc-receive post-receive post-update reference-transaction push-to-checkout pre-auto-gc
+  post-rewrite sendemail-validate fsmonitor-watchman p4-changelist p4-prepare-changelist
+  p4-post-changelist p4-pre-submit post-index-change`);
+
+type GitSetting = readonly [key: string, value: string];
+
+/**
+ * Settings that switch off the hooks of git's configuration: of each event, and those with these
+ * names, since git 2.54 knows only names.
+ */
+export const hooksOff = (names: readonly string[] = []): readonly GitSetting[] =>
+  [...HOOK_EVENTS, ...names].map((name) => [`hook.${name}.enabled`, 'false']);
+
+/** The variables that give git these settings. `before`: how many others have been given so. */
+export const gitSettings = (settings: readonly GitSetting[], before = 0): ProcessEnvironment => ({
+  ...Object.fromEntries(
+    settings.flatMap(([key, value], index) => [
+      [`GIT_CONFIG_KEY_${before + index}`, key],
+      [`GIT_CONFIG_VALUE_${before + index}`, value],
+    ]),
+  ),
+  GIT_CONFIG_COUNT: String(before + settings.length),
+});
+
+/** The hardened settings, counted on from those that the user has given so. */
+export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment =>
+  gitSettings([...HARDENED_GIT, ...hooksOff()], Number(environment.GIT_CONFIG_COUNT ?? 0) || 0);
 
 // ---- The user's own files of git ----
 

@@ -36,7 +36,13 @@ import type { ChildProcessByStdio } from 'node:child_process';
 import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { GIT_PATTERN_FILES, gitPatternFile, userGitFolder } from '../command/environment.js';
+import {
+  GIT_PATTERN_FILES,
+  gitPatternFile,
+  gitSettings,
+  hooksOff,
+  userGitFolder,
+} from '../command/environment.js';
 import { findRepository, gitFoldersAt } from '../command/sandbox/git-folders.js';
 import {
   AUTHOR_PARTS,
@@ -275,14 +281,14 @@ const openRepository = (
     runGit([...HARDENING, ...args], options, { ...variables, GIT_INDEX_FILE: options.indexFile });
   /** Runs in the real git folder, without the settings of the user and the machine. */
   const runReal = async (args: readonly string[], deadlineMs?: number): Promise<void> => {
-    const realVariables = {
+    const own = {
       GIT_DIR: location.gitFolder,
       GIT_CONFIG_GLOBAL: '/dev/null',
       GIT_CONFIG_NOSYSTEM: '1',
-      ...authorVariables(config, place.environment),
+      ...realVariables(config, place.environment),
     };
     const options = deadlineMs === undefined ? {} : { deadlineMs };
-    const end = await runGit([...HARDENING, ...args], options, realVariables);
+    const end = await runGit([...HARDENING, ...args], options, own);
     if (end.code !== 0) throw refusal(args, end);
   };
   return {
@@ -530,6 +536,12 @@ export const HARDENING: readonly string[] = [
   ].flatMap((setting) => ['-c', setting]),
 ];
 
+/** Variables for git that reads the real configuration, whose hooks are off. */
+const realVariables = (config: GitConfig, environment: ProcessEnvironment): ProcessEnvironment => {
+  const hooks = [...config.keys()].flatMap((key) => /^hook\.(.*)\.\w+$/s.exec(key)?.[1] ?? []);
+  return { ...gitSettings(hooksOff([...new Set(hooks)])), ...authorVariables(config, environment) };
+};
+
 // ---- Running git ----
 
 const CALL_DEADLINE_MS = 10_000;
@@ -638,7 +650,7 @@ const runDetached = (
     const [program, words] = choose(git);
     const variables = {
       GIT_DIR: location.gitFolder,
-      ...authorVariables(config, place.environment),
+      ...realVariables(config, place.environment),
     };
     const child = startProgram(program, words, {
       cwd: location.top,

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { hardenedGit } from '../../src/command/environment.js';
 import { searchPrograms } from '../../src/platform/find-program.js';
 import {
   cleanEnvironment,
@@ -271,6 +272,22 @@ test('the environment loses what could make git start or read something else', (
     ].map((name) => clean[name]),
     ['/folks/ada', 'b', '/g', '/bin', undefined, undefined, undefined, undefined],
   );
+});
+
+test('hooks that stand in the real configuration are switched off, by event and by name', async (t) => {
+  const place = await makeRepository(t);
+  await place.shell("git config hook.spy.command 'touch spied'; git config hook.a=b.event x");
+  const asked = ['pre-commit', 'reference-transaction', 'spy', 'a=b'];
+  const script =
+    'out=$1 git=$2; shift 2; ' +
+    asked.map((name) => `"$git" "$@" config hook.${name}.enabled >> "$out"`).join('; ');
+  const out = place.path('../answers');
+  await use(place, (repository) => repository.runScript(script, [out]));
+  assert.equal(await readFile(out, 'utf8'), 'false\n'.repeat(asked.length));
+  const hardened = hardenedGit({ GIT_CONFIG_COUNT: '1' });
+  const index = Object.values(hardened).indexOf('hook.pre-commit.enabled');
+  assert.equal(Object.keys(hardened)[index]?.startsWith('GIT_CONFIG_KEY_'), true);
+  assert.equal(hardened.GIT_CONFIG_KEY_0, undefined, 'it is the setting of the user');
 });
 
 test('the search path has no folder that the repository can fill', async (t) => {
