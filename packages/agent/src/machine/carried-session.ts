@@ -7,8 +7,8 @@
  * that was in flight ends: a request, a retry, a summary and a hook are not repeated, and a call
  * that has not started never runs. Only a call that runs is carried, since recovery finds its real
  * outcome. (Journals of earlier versions also carry a request or a rewind; a later machine still
- * reads them.) What only an earlier machine knew is left out: notes, counts of rounds, grants, and
- * why a call did not run.
+ * reads them.) What only an earlier machine knew is left out: notes that wait for the next message,
+ * counts of rounds, grants, and why a call did not run.
  *
  * The trailing user message of a conversation is "open": it waits for a reply.
  *
@@ -215,8 +215,10 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
 };
 
 /**
- * Collects from the events, in order, what a later machine needs to go on. It has no states: a text
- * waits until a reply comes, and stands before it.
+ * Collects from the events, in order, what a later machine needs to go on. It has no states, so it
+ * does not see when the machine sends the queue. A text that was sent stays in `#queue`, among the
+ * first `#sent`, until something settles the turn: a reply, input after a cancel, the end. Then it
+ * goes into the conversation.
  */
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
@@ -229,7 +231,7 @@ class SessionFromEvents {
   /** Number of inputs so far, from which they get their ids. */
   #inputs = 0;
   #batch: Batch | null = null;
-  /** The turn was cancelled, and nothing was asked or answered since. */
+  /** The turn was cancelled, and is not settled yet. */
   #isCancelled = false;
   /** The session was shut down, and not resumed since. */
   #isClosed = false;
@@ -256,7 +258,7 @@ class SessionFromEvents {
   /** Takes the next event. */
   see(event: Event): void {
     this.#at = event.at;
-    this.#seeSession(event);
+    this.#seeSession(event); // first: a reply is a duplicate if its usage was counted before
     this.#seeUsage(event);
   }
 
@@ -430,7 +432,10 @@ class SessionFromEvents {
       this.#sent = this.#queue.length;
   }
 
-  /** Texts that were sent stay. Ids are not checked: the conversation may have the text already. */
+  /**
+   * Texts that were sent stay. An item with an id that is unknown here is added: the machine's queue
+   * had it, where it held back what counts as sent here.
+   */
   #editQueue({ items }: On<'EditQueue'>): void {
     const known = new Map(this.#queue.map((item) => [item.inputId, item]));
     const edited = new Map(this.#queue.slice(0, this.#sent).map((item) => [item.inputId, item]));
@@ -535,6 +540,7 @@ class SessionFromEvents {
     this.#rewind = null;
     this.#closeBatch();
     if (conversation === undefined) return;
+    // A text without a reply stays in the queue: a machine whose turn runs refuses the rewind.
     this.#conversation =
       rewoundConversation(this.#conversation, conversation) ?? this.#conversation;
   }

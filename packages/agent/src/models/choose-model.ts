@@ -215,7 +215,8 @@ const SUGGESTIONS_MAX = 3;
  */
 const otherModels = (environment: ProcessEnvironment): string => {
   const ready = providers.find(
-    ({ key, keyVariables }) => key === 'required' && keyIn(environment, keyVariables) !== null,
+    ({ address, key, keyVariables }) =>
+      address !== null && key === 'required' && keyIn(environment, keyVariables) !== null,
   );
   if (ready === undefined)
     return `Or use another provider (pawl models), or a model without a key: -m ${keylessProvider.name}/NAME`;

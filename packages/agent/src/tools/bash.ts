@@ -15,6 +15,7 @@ import * as v from 'valibot';
 import { type Command, type CommandRequest, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
+import { attempt } from '../platform/attempt.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { quoteWord } from '../policy/approval-question.js';
 import { type CallFacts, type Needs, needsMark, type ShellFacts } from '../policy/judged-call.js';
@@ -113,8 +114,7 @@ const readTimeout = (timeout: Json, timeoutMs: Json | undefined): Reading => {
   if (typeof number !== 'number') return { why: 'is no number: give timeoutMs, in ms' };
   const inMs = number * 1_000;
   if (timeoutMs === number || timeoutMs === inMs) return { value: timeoutMs };
-  if (timeoutMs !== undefined)
-    return { why: 'says something else than timeoutMs: give that alone' };
+  if (isGiven(timeoutMs)) return { why: 'says something else than timeoutMs: give that alone' };
   if (number > SECONDS_MAX) return { value: number };
   return { why: `may be ms or seconds: give timeoutMs, in ms (${inMs} for ${number} seconds)` };
 };
@@ -155,9 +155,10 @@ const FOREIGN: ForeignFields = {
 const folderFaults = (input: JsonObject, workspace: string): readonly InputFault[] => {
   const isHere = (folder: Json | undefined): boolean =>
     typeof folder === 'string' && path.resolve(workspace, folder) === workspace;
-  return FOLDERS.filter((name) => Object.hasOwn(input, name) && !isHere(input[name])).map(
-    (field) => ({ field, why: 'is not a field of this tool: begin the command with cd' }),
-  );
+  return FOLDERS.filter((name) => isGiven(input[name]) && !isHere(input[name])).map((field) => ({
+    field,
+    why: 'is not a field of this tool: begin the command with cd',
+  }));
 };
 
 /** Which fields must stand together: those of a command, or an action on jobs and its job. */
@@ -296,7 +297,13 @@ const runCommand = async (
   if (background) return runInBackground(shell, { command, git }, findUnwritten, context);
   const deadlineMs = input.timeoutMs ?? DEADLINE_MS;
   const outcome = await runInForeground(shell, { command, git, deadlineMs }, context);
-  return withUnwritten(outcome, (await findUnwritten?.()) ?? null);
+  return withUnwritten(outcome, await lookAfter(findUnwritten));
+};
+
+/** A look that fails costs no outcome: the next command looks again. */
+const lookAfter = async (findUnwritten: FindUnwritten | null): Promise<string | null> => {
+  const looked = await attempt(() => findUnwritten?.() ?? null);
+  return looked.kind === 'done' ? looked.value : null;
 };
 
 const withUnwritten = (outcome: ToolOutcome, unwritten: string | null): ToolOutcome =>
@@ -366,8 +373,7 @@ const runInBackground = async (
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
     const job = createJob(id, command, place);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
-    unwritten = command.ended.then(() => findUnwritten?.() ?? null);
-    void unwritten.catch(() => null); // the next command looks again
+    unwritten = command.ended.then(() => lookAfter(findUnwritten));
     return job;
   });
   const outcome = await Promise.race([early, sleep(EARLY_END_MS, null)]);

@@ -47,6 +47,8 @@ const problems: readonly (readonly [
     'noKey',
     /OPENAI_API_KEY.*platform\.openai\.com.*\n.*There is one for anthropic: pawl -m anthropic\/\S+ .*\n.*pawl demo$/,
   ],
+  // an address of azure is the user's own
+  ['openai/gpt-6.2-sol', { AZURE_OPENAI_API_KEY: 'k' }, 'noKey', /without a key: -m ollama\/NAME/],
   [
     'qwen/qwen3-coder',
     { OPENROUTER_API_KEY: 'k' },

@@ -73,6 +73,22 @@ test('jobs: files that git could not write are looked for when the job has ended
   assert.match(looks[0] ?? '', /^exit code/);
 });
 
+test('a look for files that git could not write costs no outcome if it fails', async (t) => {
+  const look = async (): Promise<null> => {
+    throw new Error('the disk is full');
+  };
+  const protectedGitFiles = { find: async () => [], beforeCommand: async () => look };
+  const place = await makePlace(t, process.env, 'workspace', { protectedGitFiles });
+  for (const background of [false, true]) {
+    const { status, text } = await place.run('bash', {
+      command: 'echo did; git add .',
+      background,
+    });
+    assert.equal(status, 'ok');
+    assert.match(text, /did/);
+  }
+});
+
 test('jobs: an unknown job is a failure that names those that exist', async (t) => {
   const place = await makePlace(t);
   const outcome = await place.run('bash', { jobAction: 'kill', jobId: 'job-9' });

@@ -149,7 +149,7 @@ const read: readonly {
   { tool: 'bash', input: { cmd: 'ls' }, becomes: { command: 'ls' } },
   {
     tool: 'bash',
-    input: { command: ['bash', '-lc', 'ls | wc'], timeout: 120_000 },
+    input: { command: ['bash', '-lc', 'ls | wc'], timeout: 120_000, timeoutMs: null },
     becomes: { command: 'ls | wc', timeoutMs: 120_000 },
   },
   {
@@ -331,7 +331,10 @@ const foreign: readonly (readonly [
   [
     'bash',
     { command: 'ls' },
-    { workdir: '.', yield_time_ms: 1, max_output_tokens: 9, login: true, shell: 'bash' },
+    {
+      ...{ workdir: '.', cwd: null, dir_path: '' },
+      ...{ yield_time_ms: 1, max_output_tokens: 9, login: true, shell: 'bash' },
+    },
     { directory: 'src' },
     /begin the command with cd/,
   ],
