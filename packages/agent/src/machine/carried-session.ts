@@ -340,7 +340,10 @@ class SessionFromEvents {
     }
   }
 
-  /** Counts what an event tells of usage, by the rules of request.ts. */
+  /**
+   * Counts what an event tells of usage, nearly by the rules of request.ts: it knows no
+   * reservations, so each part of a usage makes the sum a lower bound.
+   */
   #seeUsage(event: Event): void {
     switch (event.type) {
       case 'RequestMeasured':
@@ -433,8 +436,8 @@ class SessionFromEvents {
   }
 
   /**
-   * Texts that were sent stay. An item with an id that is unknown here is added: the machine's queue
-   * had it, where it held back what counts as sent here.
+   * Texts that were sent stay. An item with an id that is unknown here is added: the machine's
+   * queue had it, where it held back what counts as sent here.
    */
   #editQueue({ items }: On<'EditQueue'>): void {
     const known = new Map(this.#queue.map((item) => [item.inputId, item]));
@@ -583,6 +586,7 @@ class SessionFromEvents {
     this.#conversation = conversationFrom(messages);
     this.#queue = queue;
     this.#sent = 0;
+    this.#isCancelled = false;
     this.#usage = usage;
     this.#unaccounted.clear();
     for (const id of [...unaccounted, ...spendingIds(work)]) this.#unaccounted.add(id);

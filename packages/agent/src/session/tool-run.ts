@@ -747,6 +747,7 @@ export const watchDeadline = (
       };
     },
     extend() {
+      if (run.signal.signal.aborted) return; // it is being ended
       const ran = pauses > 0 ? ranMs : ranMs + clock.now() - since;
       limitMs = Math.min(ran + wholeMs, LIMITS_MAX * wholeMs);
     },

@@ -68,6 +68,8 @@ test('progress gives a recovered call its whole limit again, and an abandoned ca
   watch.extend();
   clock.advance(999);
   assert.equal(run.signal.signal.aborted, false);
-  clock.advance(201);
+  clock.advance(101);
+  watch.extend(); // while it is being ended, progress changes nothing
+  clock.advance(100);
   assert.deepEqual(texts, ['time limit of 1.1 s reached; the tool did not stop']);
 });
