@@ -41,6 +41,8 @@ export type Looked = {
   readonly trial: Trial;
   /** The life that was interrupted; null of one in a terminal. */
   readonly ended: Ended | null;
+  /** What the lives that were killed before the last one told the user. */
+  readonly toldBefore: readonly string[];
   readonly last: Ended;
   readonly gone: boolean;
   readonly reached: boolean;

@@ -193,17 +193,21 @@ const copyStage = (stage: Stage): Stage => {
   return { ...stage, state, environment: { ...stage.environment, XDG_STATE_HOME: state } };
 };
 
-/** The lives of a resumed session that are killed as well; how many of them were. */
-const killAgain = async (stage: Stage, trial: Trial, library: string): Promise<number> => {
-  let kills = 0;
+/** The lives of a resumed session that are killed as well; what each of them told. */
+const killAgain = async (
+  stage: Stage,
+  trial: Trial,
+  library: string,
+): Promise<readonly string[]> => {
+  const told: string[] = [];
   for (const point of trial.more) {
-    const killing = killEnvironment(library, stage.folder, `${stage.log}-${kills}`, point);
+    const killing = killEnvironment(library, stage.folder, `${stage.log}-${told.length}`, point);
     const watched = { ...stage, environment: { ...stage.environment, ...killing } };
     const ended = await start(watched, process.execPath, [bin, '--continue', '-p', 'Go on.']).ended;
     if (ended.code !== null) break;
-    kills += 1;
+    told.push(ended.stderr);
   }
-  return kills;
+  return told;
 };
 
 const nobodyLives = async (stage: Stage): Promise<boolean> => {
@@ -235,7 +239,7 @@ export const runTrial = async (
   const hasSession = newestSession(original) !== null;
   const stage = trial.copied && hasSession ? copyStage(original) : original;
   if (trial.again === 'later' && trial.space !== 'began inside') await nobodyLives(stage);
-  const more = hasSession ? await killAgain(stage, trial, library) : 0;
+  const toldBefore = hasSession ? await killAgain(stage, trial, library) : [];
   if (trial.companion) await runCompanion(stage);
   const requestsShown = stage.server.requests.length;
   const words =
@@ -247,7 +251,7 @@ export const runTrial = async (
   const last = await runLast(stage, trial, hasSession ? words : first);
   await over();
   const gone = await nobodyLives(stage);
-  const looked = { stage, trial, ended, reached, last, gone, requestsShown };
-  const kills = (reached && trial.point?.ending === 'kill' ? 1 : 0) + more;
+  const looked = { stage, trial, ended, reached, toldBefore, last, gone, requestsShown };
+  const kills = (reached && trial.point?.ending === 'kill' ? 1 : 0) + toldBefore.length;
   return { steps, reached, kills, ...(await findingsOf(looked)) };
 };

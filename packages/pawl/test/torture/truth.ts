@@ -184,15 +184,17 @@ const isUnknownTold = (body: WireBody | undefined): boolean =>
  * The user is told of an unknown outcome exactly if the session's model is. What a task had begun
  * is told to the task's model alone: it can have written nothing.
  */
-const toldToUser = ({ stage, last, trial, requestsShown }: Looked): readonly string[] => {
+const toldToUser = (looked: Looked): readonly string[] => {
+  const { stage, toldBefore, last, trial, requestsShown } = looked;
   if (trial.scenario.where !== 'headless' || !isKill(trial)) return [];
   const ofSession = (requests: typeof stage.server.requests) =>
     requests.map(({ body }) => body).filter((body) => !isOfTask(body));
   const before = ofSession(stage.server.requests.slice(0, requestsShown)).at(-1);
   const next = ofSession(stage.server.requests.slice(requestsShown))[0];
-  const isShown = last.stderr.includes('outcome unknown after a crash');
+  const told = [...toldBefore, last.stderr].join('\n');
+  const isShown = told.includes('outcome unknown after a crash');
   return isUnknownTold(next) && !isUnknownTold(before) && !isShown
-    ? [`the user was not told of an unknown outcome: ${last.stderr}`]
+    ? [`the user was not told of an unknown outcome: ${told}`]
     : [];
 };
 
