@@ -86,8 +86,13 @@ export const attend = (
   const rest = async (): Promise<State> => {
     const coming = seen.next('the end of the turn', ({ state }) => waits(state));
     coming.catch(() => undefined); // the session may rest already
-    const { state } = await runtime.state(id);
-    return waits(state) ? state : (await coming).state;
+    const { seq, state } = await runtime.state(id);
+    if (waits(state)) return state;
+    // an engine may answer with a state from before a step that was seen already
+    const last = seen.all.at(-1);
+    return last !== undefined && (last.seq ?? 0) > seq && waits(last.state)
+      ? last.state
+      : (await coming).state;
   };
   const session: StorySession = {
     id,
